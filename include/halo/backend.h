@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend.h -- the contract between halo's core and a compute backend, for authors of backends.
+ *
+ * FFTW's idea: `plan` chooses, allocates and prepares; `run` only runs. A backend is a constant table; `open` gives a device; a
+ * device gives memory, order, and per kind of operation a halo_op_class. All shapes are fixed when a plan is made; a run receives
+ * nothing but addresses and the step record, allocates nothing, searches nothing, and does not wait for the device.
+ *
+ * Slots are marked REQUIRED or OPTIONAL. An operation that a backend lacks, or cannot do for the given description, answers with no
+ * candidates: the compiler then uses simpler operations, or names the layer in an error.
+ *
+ * Letters: N samples, C channels, D H W extents; x input, y output, w weights, b bias, dx dy dw db their gradients.
+ */
+#ifndef HALO_BACKEND_H
+#define HALO_BACKEND_H
+
+#include <halo/halo.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HALO_BACKEND_ABI 1
+
+/* ------------------------------------------------------------------------------------------------------- tensors */
+
+typedef enum halo_dtype {
+    HALO_NONE = 0, /* operand absent */
+    HALO_F32,
+    HALO_F64,
+    HALO_F16,
+    HALO_BF16,
+    HALO_U8,
+    HALO_I16,
+    HALO_I32
+} halo_dtype;
+
+/* Physical order of an allocation with extents n c d h w. In the blocked ones c is rounded up to a multiple of the block and the
+ * padding lanes hold zero. Flat things (weights, vectors, statistics) are HALO_NCDHW. */
+typedef enum halo_layout {
+    HALO_NCDHW = 0, /* plain: w fastest */
+    HALO_NDHWC,     /* channels last */
+    HALO_NCDHW8C,   /* n, c/8, d, h, w, 8 */
+    HALO_NCDHW16C,  /* n, c/16, d, h, w, 16 */
+    HALO_LAYOUTS
+} halo_layout;
+
+enum { HALO_N = 0, HALO_C, HALO_D, HALO_H, HALO_W, HALO_DIMS };
+
+/*
+ * An operand is a box of an allocation: cells lo[i] <= index < lo[i] + ext[i] in each dimension, in logical order N C D H W.
+ * Around the box, `margin` cells on the low and high side of d, h, w hold true values (a neighbour's block, the periodic image, or
+ * the zeros of the padding) that the operation may read; cells beyond are not to be touched. An operation reads outside its box only
+ * where its definition asks for it, writes only inside it, and where its definition reads past the margin the value is zero.
+ * Operations accept lo[C] that is a multiple of the channel block only (their ext[C] may be anything).
+ */
+typedef struct halo_operand {
+    halo_dtype dtype;
+    halo_layout layout;
+    int64_t alloc[HALO_DIMS];
+    int64_t lo[HALO_DIMS];
+    int64_t ext[HALO_DIMS];
+    int64_t margin[3][2]; /* [d h w][low high] */
+} halo_operand;
+
+/* ---------------------------------------------------------------------------------------------------- operations */
+
+/* The roles of operands, fixed names for all kinds; each kind says which it uses. */
+typedef enum halo_role {
+    HALO_X = 0, /* input */
+    HALO_X2,    /* second input */
+    HALO_Y,     /* output */
+    HALO_WT,    /* weights: an image for convolutions, (out, in) for linear, gamma for norm, the flat master for update */
+    HALO_B,     /* bias, or beta */
+    HALO_DX,
+    HALO_DY,
+    HALO_DW,
+    HALO_DB,
+    HALO_AUX,   /* saved between forward and backward: argmax, sign mask */
+    HALO_STAT,  /* statistics, f64 */
+    HALO_STAT2, /* backward statistics, f64 */
+    HALO_RUN,   /* running statistics of a norm, f32 [2][C]: mean, variance */
+    HALO_T,     /* targets */
+    HALO_SW,    /* weight of each sample, f64 [N] */
+    HALO_M1,    /* optimiser state 1 */
+    HALO_M2,    /* optimiser state 2 */
+    HALO_ROLES
+} halo_role;
+
+typedef enum halo_op_kind {
+    /* y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p*stride - pad_lo + k*dilation]), cross-correlation as in every framework */
+    HALO_OP_CONV_FWD = 0, /* X WT B? Y AUX? */
+    /* dx[n,i,q] = sum over o,p,k with p*stride - pad_lo + k*dilation = q of w[o,i,k] dy[n,o,p]; used forward it is a transposed convolution.
+     * `accumulate`: dx += */
+    HALO_OP_CONV_BWD_DATA, /* DY WT DX */
+    /* dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i,p*stride - pad_lo + k*dilation], plain (o,i,kd,kh,kw) f32; db[o] = sum dy. `accumulate`: += */
+    HALO_OP_CONV_BWD_WEIGHTS, /* X DY DW DB? */
+    /* writes the image `image` of the plain master weights (o,i,kd,kh,kw) that a convolution's candidate asked for */
+    HALO_OP_CONV_IMAGE, /* X = master, Y = image */
+    /* max: largest of the window's cells that are inside x's box and margin, AUX its index in the window (u8, i32 above 256 cells), first one wins;
+     * avg: sum / (cells of the window) with count_pad, else / (cells inside). */
+    HALO_OP_POOL_FWD, /* X Y AUX? */
+    HALO_OP_POOL_BWD, /* DY AUX? DX, `accumulate` */
+    /* STAT f64 [G][F][3] = count, mean, sum of squared deviations of x over the group (two passes or Welford); G = 1 (batch) or N (group,
+     * instance), F = features: C or groups. Merged across ranks by Chan's formula outside. */
+    HALO_OP_NORM_STATS, /* X STAT */
+    /* y = act(gamma (x - mean) / sqrt(var + eps) + beta), var biased; training updates RUN = momentum RUN + (1 - momentum) new (unbiased variance
+     * when `unbiased`), inference reads RUN instead of STAT */
+    HALO_OP_NORM_APPLY, /* X STAT|RUN WT B RUN? Y */
+    /* STAT2 f64 [G][F][2] with per-channel factors folded: [G][C][2] = sum dy, sum dy * xhat; dy is the gradient before the fused activation */
+    HALO_OP_NORM_BWD_STATS, /* X DY STAT STAT2 */
+    HALO_OP_NORM_BWD_APPLY, /* X DY STAT STAT2 WT DX DW DB; DW = sum dy xhat, DB = sum dy, `accumulate` for DW DB */
+    /* y = act(x): leaky relu (slope), relu, tanh, sigmoid, scale (slope * x); in place allowed */
+    HALO_OP_ACT_FWD, /* X Y */
+    HALO_OP_ACT_BWD, /* Y DY DX: from the output y alone; in place on DY allowed; `accumulate` */
+    /* y = x + x2; in place allowed */
+    HALO_OP_ADD, /* X X2 Y */
+    /* y box = x box (equal extents; layouts and dtypes may differ); `accumulate`: y += x */
+    HALO_OP_COPY, /* X Y */
+    /* writes the margin of Y itself: zero, or the cells of the opposite side of the box (periodic); per dimension; `reverse` adds the margin of a
+     * gradient back to the cells it came from and leaves the margin zero */
+    HALO_OP_MARGIN, /* Y */
+    /* Y [N, F] plain = X [N, C, D, H, W] flattened C-order over (c,d,h,w) or (d,h,w,c) */
+    HALO_OP_FLATTEN,  /* X Y */
+    HALO_OP_UNFLATTEN, /* DY [N, F] -> DX; `accumulate` */
+    /* y[n,o] = act(b[o] + sum_i w[o,i] x[n,i]) */
+    HALO_OP_LINEAR_FWD,         /* X WT B? Y */
+    HALO_OP_LINEAR_BWD_DATA,    /* DY WT DX, `accumulate` */
+    HALO_OP_LINEAR_BWD_WEIGHTS, /* X DY DW DB?, `accumulate` */
+    /* y = x * mask / keep; mask = hash(seed, step, layer, global index) < keep, the same function on every backend and grid (see
+     * hl_dropout_keeps in tensor/dropout.h); the backward step is the same operation on dy; in place allowed */
+    HALO_OP_DROPOUT, /* X Y */
+    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over targets; DX = d/dx sum_n sw[n] loss_n * scale from the record */
+    HALO_OP_LOSS, /* X T SW STAT DX? */
+    /* STAT f64 [2] = sum of squares, count of values that are not finite */
+    HALO_OP_SUMSQ, /* X STAT */
+    /* one optimiser step on a contiguous range; see halo_update_params */
+    HALO_OP_UPDATE, /* WT DW M1? M2? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
+    HALO_OP_CAST,   /* X Y: flat conversion */
+    HALO_OP_KINDS
+} halo_op_kind;
+
+typedef enum halo_act { HALO_ACT_NONE = 0, HALO_ACT_LEAKY_RELU, HALO_ACT_RELU, HALO_ACT_TANH, HALO_ACT_SIGMOID, HALO_ACT_SCALE } halo_act;
+typedef enum halo_pool { HALO_POOL_MAX = 0, HALO_POOL_AVG } halo_pool;
+typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER } halo_loss;
+typedef enum halo_margin_mode { HALO_MARGIN_ZERO = 0, HALO_MARGIN_WRAP, HALO_MARGIN_KEEP } halo_margin_mode;
+typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
+typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;
+
+/* Convolution and pooling windows. The high padding follows from the extents of x and y. */
+typedef struct halo_window {
+    int64_t kernel[3], stride[3], dilation[3], pad_lo[3];
+} halo_window;
+
+/*
+ * Optimisers, g = gradient * record.grad_scale, t = record.t, decay = weight_decay, lr = record.lr * lr_factor:
+ *   SGD, Keras momentum: v = momentum v - lr (g + decay w);  w += v
+ *   NESTEROV:            v as above;                          w += momentum v - lr (g + decay w)
+ *   ADAM:  g += decay w; m = b1 m + (1-b1) g; s = b2 s + (1-b2) g^2; w -= lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(s) + eps)   (Kingma & Ba 2015, eps as in
+ *          TensorFlow's "epsilon hat")
+ *   ADAMW: as ADAM without decay in g; w -= lr decay w   (Loshchilov & Hutter 2019)
+ * LARC (You, Gitman & Ginsburg 2017), local = trust |w| / (|g| + larc_eps), with |g| after grad_scale; clip: min(local, 1), scale: local; if either
+ * norm is 0: larc_zero. It multiplies g before the optimiser.
+ */
+typedef struct halo_update_params {
+    halo_optimizer kind;
+    halo_larc larc;
+    double momentum, beta1, beta2, eps;
+    double weight_decay, lr_factor;
+    double trust, larc_eps, larc_zero, larc_min;
+} halo_update_params;
+
+typedef struct halo_op_desc {
+    halo_op_kind kind;
+    halo_operand t[HALO_ROLES]; /* dtype HALO_NONE where absent */
+    halo_window window;         /* conv, pool */
+    halo_act act;               /* act; fused activation of conv, linear, norm */
+    double slope;               /* leaky relu: negative slope; scale: factor */
+    halo_pool pool;
+    bool count_pad;    /* average pooling counts padding cells */
+    bool accumulate;   /* gradient is added to what is there */
+    bool inference;    /* norm: use running statistics */
+    bool unbiased;     /* norm: running variance is unbiased */
+    bool channels_last; /* flatten order (d,h,w,c) */
+    bool reverse;      /* margin: add back */
+    int image;         /* CONV_IMAGE: which image, as named by the candidate */
+    int64_t groups;    /* norm: features; 0 = one per channel (batch, instance) */
+    bool per_sample;   /* norm: G = N */
+    double eps, momentum;      /* norm */
+    halo_loss loss;
+    double delta;              /* huber */
+    double keep;               /* dropout */
+    uint64_t layer;            /* dropout: id that goes into the hash */
+    int64_t global_lo[HALO_DIMS]; /* dropout: position of X's box in the global tensor; N is added to record.first_sample */
+    int64_t global_ext[HALO_DIMS];
+    halo_margin_mode margin_mode[3][2];
+    halo_update_params update;
+} halo_op_desc;
+
+/* What changes from step to step, readable by the device. One per program. */
+typedef struct halo_step_record {
+    uint64_t seed, step; /* for dropout */
+    int64_t t;           /* optimiser steps done, this one included */
+    int64_t first_sample; /* global index within the step's batch of this rank's first sample */
+    double lr;
+    double grad_scale; /* 1 / loss scale, times clipping */
+    double loss_scale; /* DX of a loss is multiplied by loss_scale / (sum of sample weights over all ranks) */
+    double weight_sum; /* that sum, known before the step */
+    int32_t skip;      /* updates do nothing */
+} halo_step_record;
+
+typedef struct halo_device halo_device;
+typedef struct halo_plan halo_plan;   /* a backend's own */
+typedef struct halo_queue halo_queue; /* an ordered stream of work; NULL: the device's default queue */
+
+/* One way to do an operation. */
+typedef struct halo_candidate {
+    char impl[48];      /* what `explain` prints, e.g. "direct:avx512f", "onednn:jit:avx2", "ref" */
+    int id;             /* the backend's own */
+    bool reference;     /* slow loops: a warning when chosen in a backend that should be fast */
+    size_t scratch;     /* bytes, from the program's shared scratch */
+    int image;          /* convolutions: image of the weights it reads; 0 = the plain master */
+    size_t image_bytes;
+    double items;       /* independent work items, for `explain threads=` */
+} halo_candidate;
+
+enum { HALO_MAX_CANDIDATES = 16 };
+
+typedef struct halo_op_args {
+    void *ptr[HALO_ROLES]; /* device addresses of the allocations (their first byte, not the box) */
+    void *scratch;
+    const halo_step_record *record;
+    halo_queue *queue;
+} halo_op_args;
+
+typedef struct halo_op_class {
+    halo_op_kind kind;
+    /* REQUIRED. Writes at most HALO_MAX_CANDIDATES ways, best guess first; returns how many, 0 = not applicable. */
+    int (*candidates)(halo_device *dev, const halo_op_desc *desc, halo_candidate *out);
+    /* REQUIRED. Prepares one of them; the caller owns *plan. */
+    halo_status (*plan)(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan);
+    /* REQUIRED. Puts the work on the queue; never waits, never allocates. */
+    halo_status (*run)(halo_plan *plan, const halo_op_args *args);
+    /* REQUIRED. NULL plan is allowed. */
+    void (*destroy)(halo_plan *plan);
+} halo_op_class;
+
+/* ---------------------------------------------------------------------------------------------------------- device */
+
+typedef struct halo_device_info {
+    char name[128];       /* "cpu avx512f, 2 threads" */
+    char details[256];    /* libraries and versions */
+    size_t memory_total, memory_free; /* bytes; 0 = unknown */
+    int threads;
+} halo_device_info;
+
+typedef struct halo_device_ops {
+    /* REQUIRED memory. Addresses are device addresses; offsets may be added; alignment at least 64 bytes. New memory is not cleared. */
+    halo_status (*alloc)(halo_device *dev, size_t bytes, void **ptr);
+    void (*release)(halo_device *dev, void *ptr);
+    /* REQUIRED. Between a dense host array (type host_dtype, plain order n c d h w, extents of the box) and an operand's box at `ptr`; converts type
+     * and layout, clears padding lanes of channel blocks on upload. The host array may be reused when the call returns. */
+    halo_status (*upload)(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host);
+    halo_status (*download)(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host);
+    /* REQUIRED. Bytes within the device; fill with a byte value. */
+    halo_status (*copy)(halo_device *dev, void *dst, const void *src, size_t bytes, halo_queue *queue);
+    halo_status (*fill)(halo_device *dev, void *dst, int byte, size_t bytes, halo_queue *queue);
+    /* REQUIRED. Waits until the queue (NULL: everything) is done. */
+    halo_status (*wait)(halo_device *dev, halo_queue *queue);
+    /* OPTIONAL. Called around every step and evaluation in the thread that runs it: the cpu backend flushes denormals in its threads while
+     * computing and restores the caller's mode. */
+    void (*enter)(halo_device *dev);
+    void (*leave)(halo_device *dev);
+    /* REQUIRED. */
+    void (*describe)(halo_device *dev, halo_device_info *info);
+    void (*close)(halo_device *dev);
+    /* OPTIONAL. NULL where the host cannot touch the memory; else the address MPI may use. */
+    void *(*mpi_pointer)(halo_device *dev, void *ptr);
+    /* OPTIONAL. The machine's limits, for bench: best GF/s of an n x n x n f32 matrix product through the vendor's library, GB/s of a triad. */
+    halo_status (*limits)(halo_device *dev, int64_t n, int repetitions, double *gemm_gflops, double *stream_gbs);
+} halo_device_ops;
+
+/* Every device begins with this; backends put their own state behind it. */
+struct halo_device {
+    const halo_device_ops *ops;
+    const halo_op_class *const *classes; /* [HALO_OP_KINDS], NULL where the kind is absent */
+    halo_context *ctx;                   /* for errors and logs */
+    halo_dtype compute;                  /* type of activations: f32; f64 in ref */
+    halo_dtype master;                   /* type of master weights and gradients: f32; f64 in ref on request */
+    const halo_layout *layouts;          /* program layouts this device can use, best guess first, ended by HALO_LAYOUTS */
+    bool wants_margins;                  /* its fast kernels like zero padding written out as margins */
+};
+
+typedef struct halo_device_options {
+    int threads;     /* 0: the context's */
+    const char *isa; /* cpu */
+    bool f64;        /* ref: compute in double */
+} halo_device_options;
+
+typedef struct halo_backend {
+    int abi; /* HALO_BACKEND_ABI */
+    const char *name;
+    const char *summary;
+    /* REQUIRED. Opens a device; says in one sentence why it cannot. */
+    halo_status (*open)(halo_context *ctx, const halo_device_options *options, halo_device **dev);
+} halo_backend;
+
+/* The one symbol that a backend module exports. */
+typedef const halo_backend *(*halo_backend_entry_fn)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c -- making a context, and the one way in which errors and messages leave the library. */
+#include "base/context.h"
+#include "base/topology.h"
+#include "halo/backend.h"
+
+#include <stdio.h>
+
+static _Thread_local char thread_message[1024]; /* errors before a context exists */
+
+static halo_status copy_name(halo_context *ctx, const char *what, const char *name, char *out, size_t size)
+{
+    if (!name) return HALO_OK;
+    if (strlen(name) >= size) return hl_fail(NULL, HALO_ERR_USAGE, "unknown %s '%s'", what, name);
+    memcpy(out, name, strlen(name) + 1);
+    (void)ctx;
+    return HALO_OK;
+}
+
+halo_status halo_context_create(const halo_context_options *options, halo_context **out)
+{
+    halo_context_options defaults = HALO_CONTEXT_OPTIONS_INIT;
+    if (!options) options = &defaults;
+    if (options->size != sizeof(*options))
+        return hl_fail(NULL, HALO_ERR_USAGE, "halo_context_options has size %zu, this library expects %zu", options->size,
+                       sizeof(*options));
+    if (options->threads < 0) return hl_fail(NULL, HALO_ERR_USAGE, "threads is %d, must be 0 or more", options->threads);
+    halo_context *ctx;
+    HL_TRY(hl_calloc(NULL, 1, sizeof(*ctx), "a context", &ctx));
+    ctx->log_level = options->log_level;
+    ctx->log = options->log;
+    ctx->log_user = options->log_user;
+    ctx->seed = options->seed;
+    ctx->threads = options->threads > 0 ? options->threads : hl_usable_cores();
+    ctx->ranks = 1;
+    halo_status st = HALO_OK;
+    HL_GOTO(st, copy_name(ctx, "backend", options->backend, ctx->backend, sizeof(ctx->backend)), free_ctx);
+    HL_GOTO(st, copy_name(ctx, "isa", options->isa, ctx->isa, sizeof(ctx->isa)), free_ctx);
+    if (pthread_mutex_init(&ctx->lock, NULL) != 0) {
+        st = hl_fail(NULL, HALO_ERR_SYSTEM, "cannot make a mutex");
+        goto free_ctx;
+    }
+    *out = ctx;
+    return HALO_OK;
+free_ctx:
+    free(ctx);
+    return st;
+}
+
+void halo_context_destroy(halo_context *ctx)
+{
+    if (!ctx) return;
+    if (ctx->device) ctx->device->ops->close(ctx->device);
+    if (ctx->comm && ctx->comm_destroy) ctx->comm_destroy(ctx->comm);
+    pthread_mutex_destroy(&ctx->lock);
+    free(ctx);
+}
+
+const char *halo_error_message(const halo_context *ctx) { return ctx ? ctx->message : thread_message; }
+
+void hl_set_error(halo_context *ctx, const char *message)
+{
+    if (!ctx) {
+        snprintf(thread_message, sizeof(thread_message), "%s", message);
+        return;
+    }
+    pthread_mutex_lock(&ctx->lock);
+    snprintf(ctx->message, sizeof(ctx->message), "%s", message);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+halo_status hl_fail(halo_context *ctx, halo_status status, const char *format, ...)
+{
+    char text[sizeof(ctx->message)];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    hl_set_error(ctx, text);
+    if (ctx) hl_log(ctx, HALO_LOG_ERROR, "%s", text);
+    return status;
+}
+
+bool hl_logs(const halo_context *ctx, halo_log_level level) { return ctx && ctx->log && level <= ctx->log_level; }
+
+void hl_log(halo_context *ctx, halo_log_level level, const char *format, ...)
+{
+    if (!hl_logs(ctx, level)) return;
+    char text[2048];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    pthread_mutex_lock(&ctx->lock);
+    ctx->log(ctx->log_user, level, text);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void hl_bug(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "halo: BUG: %s:%d: %s does not hold\n", file, line, what);
+    abort();
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.h -- the inside of halo_context, for rooms that hang something on it. */
+#ifndef HL_CONTEXT_H
+#define HL_CONTEXT_H
+
+#include "base/base.h"
+
+#include <pthread.h>
+
+struct halo_comm;   /* src/comm; NULL = one rank */
+struct halo_device; /* backend.h */
+
+struct halo_context {
+    halo_log_level log_level;
+    halo_log_fn log;
+    void *log_user;
+    uint64_t seed;
+    int threads;
+    char backend[16], isa[16]; /* "" = choose */
+    int rank, ranks;           /* of the communicator; 0 and 1 without */
+    struct halo_comm *comm;    /* owned, destroyed through comm_destroy */
+    void (*comm_destroy)(struct halo_comm *);
+    struct halo_device *device; /* owned; opened by the first hl_context_device() (backend/registry.h) */
+    pthread_mutex_t lock;      /* guards message and log */
+    char message[1024];
+};
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool hl_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool hl_is_directory(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+halo_status hl_path_join(halo_context *ctx, const char *a, const char *b, char **out)
+{
+    hl_str s = {0};
+    hl_str_addf(&s, "%s%s%s", a, *a && a[strlen(a) - 1] != '/' ? "/" : "", b);
+    if (s.failed) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a path");
+    *out = s.s;
+    return HALO_OK;
+}
+
+halo_status hl_make_dirs(halo_context *ctx, const char *path)
+{
+    char *copy;
+    HL_TRY(hl_strdup(ctx, path, &copy));
+    halo_status st = HALO_OK;
+    for (char *p = copy + 1; st == HALO_OK; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char kept = *p;
+        *p = '\0';
+        if (mkdir(copy, 0777) != 0 && !(errno == EEXIST && hl_is_directory(copy)))
+            st = hl_fail(ctx, HALO_ERR_IO, "cannot make directory '%s': %s", copy, strerror(errno));
+        *p = kept;
+        if (kept == '\0') break;
+    }
+    free(copy);
+    return st;
+}
+
+halo_status hl_temporary_name(halo_context *ctx, const char *path, char **out)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    hl_str s = {0};
+    hl_str_addn(&s, path, (size_t)(name - path));
+    hl_str_addf(&s, ".%s.%ld.tmp", name, (long)getpid());
+    if (s.failed) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a path");
+    *out = s.s;
+    return HALO_OK;
+}
+
+static int sync_path(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd < 0) return -1;
+    int rc = fsync(fd), saved = errno;
+    close(fd);
+    errno = saved;
+    return rc;
+}
+
+static void sync_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[4096];
+    if (!slash) snprintf(dir, sizeof(dir), ".");
+    else snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    (void)sync_path(dir, O_RDONLY | O_DIRECTORY); /* some file systems cannot; the rename itself is done */
+}
+
+halo_status hl_file_commit(halo_context *ctx, const char *temporary, const char *path)
+{
+    if (sync_path(temporary, O_RDONLY) != 0 || rename(temporary, path) != 0) {
+        int saved = errno;
+        unlink(temporary);
+        return hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(saved));
+    }
+    sync_directory_of(path);
+    return HALO_OK;
+}
+
+halo_status hl_file_write(halo_context *ctx, const char *path, const void *data, size_t bytes)
+{
+    char *temporary;
+    HL_TRY(hl_temporary_name(ctx, path, &temporary));
+    halo_status st = HALO_OK;
+    FILE *f = fopen(temporary, "wb");
+    bool good = f != NULL && fwrite(data, 1, bytes, f) == bytes;
+    int saved = errno;
+    if (f && fclose(f) != 0 && good) {
+        saved = errno;
+        good = false;
+    }
+    if (good) st = hl_file_commit(ctx, temporary, path);
+    else {
+        unlink(temporary);
+        st = hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(saved));
+    }
+    free(temporary);
+    return st;
+}
+
+static halo_status read_open(halo_context *ctx, FILE *f, const char *path, size_t most, char **data, size_t *bytes)
+{
+    char *buffer = NULL;
+    size_t cap = 0, len = 0;
+    for (;;) {
+        halo_status st = len + 1 > most + 1 ? hl_fail(ctx, HALO_ERR_FORMAT, "'%s' is larger than %zu bytes", path, most)
+                                            : hl_grow(ctx, &buffer, &cap, len + 4096, 1, path);
+        if (st != HALO_OK) {
+            free(buffer);
+            return st;
+        }
+        size_t got = fread(buffer + len, 1, cap - len - 1, f);
+        len += got;
+        if (got == 0) break;
+    }
+    if (ferror(f)) {
+        free(buffer);
+        return hl_fail(ctx, HALO_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    }
+    buffer[len] = '\0';
+    *data = buffer;
+    *bytes = len;
+    return HALO_OK;
+}
+
+halo_status hl_file_read(halo_context *ctx, const char *path, size_t most, char **data, size_t *bytes)
+{
+    if (hl_is_directory(path)) return hl_fail(ctx, HALO_ERR_IO, "cannot read '%s': is a directory", path);
+    FILE *f = fopen(path, "rb");
+    if (!f) return hl_fail(ctx, HALO_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    halo_status st = read_open(ctx, f, path, most, data, bytes);
+    fclose(f);
+    return st;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topology.c -- read from the kernel: affinity mask, /proc/self, cgroup v2 and v1. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/topology.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int hl_usable_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+size_t hl_rss_bytes(void)
+{
+    unsigned long long total, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f) return 0;
+    if (fscanf(f, "%llu %llu", &total, &resident) != 2) resident = 0;
+    fclose(f);
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t hl_peak_rss_bytes(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) == 0 ? (size_t)use.ru_maxrss * 1024 : 0;
+}
+
+static size_t read_limit(const char *path)
+{
+    unsigned long long value = 0;
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    if (fscanf(f, "%llu", &value) != 1) value = 0; /* "max" */
+    fclose(f);
+    return (size_t)value;
+}
+
+size_t hl_memory_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    size_t limit = pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    const char *files[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    for (size_t i = 0; i < HL_COUNT(files); i++) {
+        size_t group = read_limit(files[i]);
+        if (group && (!limit || group < limit)) limit = group;
+    }
+    return limit;
+}
+
+void hl_host_name(char *out, size_t size)
+{
+    if (gethostname(out, size) != 0) snprintf(out, size, "unknown");
+    out[size - 1] = '\0';
+}
