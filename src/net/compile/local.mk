@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# net/compile: from graph to program, one file per pass

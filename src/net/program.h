@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program.h -- a network compiled for fixed shapes on a device: the ordered plans of one training step or one evaluation.
+ *
+ * A *model* holds what outlives any program: master weights, gradients, optimiser state and running statistics, each kind contiguous per
+ * group. Programs of different batch sizes or of training and evaluation share one model. After hl_compile a step only runs: no allocation, no
+ * lookup by name, no lock.
+ *
+ * Values: logical tensor, dtype, distribution, margins, storage slot, lifetime. Steps: an op's plan, later exchanges, redistributions,
+ * reductions. Both are readable: hl_program_print shows them after any pass.
+ */
+#ifndef HL_PROGRAM_H
+#define HL_PROGRAM_H
+
+#include "backend/backend.h"
+#include "net/graph.h"
+#include "base/json.h"
+
+/* ------------------------------------------------------------------------------------------------------------ model */
+
+typedef struct hl_model hl_model;
+
+/* Optimiser settings that decide how much state there is. */
+typedef struct hl_optim_spec {
+    halo_update_params update; /* lr_factor and weight_decay are per layer class: see decay below */
+    double weight_decay;       /* applied to parameters whose info.decay is set, of layers matched by decay_layers */
+    double dense_decay;        /* < 0: same as weight_decay */
+    double clip_norm;          /* 0 = off: all updates wait for the global norm */
+} hl_optim_spec;
+
+/* Allocates on the context's device and initialises parameters by the context's seed. `optim` NULL: no gradients and no state (evaluation). */
+halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net, const hl_optim_spec *optim, hl_model **model);
+void hl_model_destroy(hl_model *model);
+
+int hl_model_params(const hl_model *model, const hl_param_info **list);
+
+/* Which array of a parameter. */
+typedef enum hl_array { HL_MASTER = 0, HL_GRADIENT, HL_STATE1, HL_STATE2, HL_ARRAYS } hl_array;
+const char *hl_array_name(hl_array a); /* "value", "gradient", "momentum"/"m", "variance"/"v" */
+bool hl_model_has(const hl_model *model, int param, hl_array a);
+/* To and from host double? No: native type f32 (f64 on a double device) through double is exact both ways; host[count] doubles. */
+halo_status hl_model_get(hl_model *model, int param, hl_array a, double *host);
+halo_status hl_model_set(hl_model *model, int param, hl_array a, const double *host);
+/* Raw bytes in the device's master type, for checkpoints: dtype, then count elements. */
+halo_dtype hl_model_dtype(const hl_model *model);
+halo_status hl_model_get_raw(hl_model *model, int param, hl_array a, void *host);
+halo_status hl_model_set_raw(hl_model *model, int param, hl_array a, const void *host);
+/* Contiguous gradients for the reduction: groups come later (src/comm); one range in all for now. */
+halo_status hl_model_gradient_range(hl_model *model, void **ptr, int64_t *elements);
+int64_t hl_model_steps(const hl_model *model); /* optimiser steps done: t of Adam */
+void hl_model_set_steps(hl_model *model, int64_t t);
+
+/* ---------------------------------------------------------------------------------------------------------- compile */
+
+typedef enum hl_plan_mode { HL_PLAN_MEASURE = 0, HL_PLAN_FIXED } hl_plan_mode;
+
+typedef struct hl_compile_options {
+    int64_t batch;         /* samples of one run on this rank */
+    bool training;         /* false: forward (and loss) only, norms use running statistics, dropout off */
+    halo_loss loss;
+    double huber_delta;
+    hl_plan_mode plan;
+    const char *plan_cache; /* file of measured choices, NULL = none */
+    size_t memory_limit;    /* 0 = none */
+    bool winograd;          /* later */
+    halo_layout layout;     /* HALO_LAYOUTS: choose */
+    const char *after;      /* explain --after PASS: stop there; NULL = all */
+} hl_compile_options;
+
+typedef struct hl_program hl_program;
+
+halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
+void hl_program_destroy(hl_program *program);
+
+/* -------------------------------------------------------------------------------------------------------------- run */
+
+typedef struct hl_batch {
+    halo_dtype dtype;     /* of x */
+    const void *x;        /* host [batch, C, D, H, W] */
+    const float *y;       /* host [batch, T]; NULL in prediction */
+    const double *weight; /* host [batch], 0 for padding samples; NULL = all 1 */
+    int64_t first_sample; /* global index in the step of this rank's first sample */
+    double weight_sum;    /* over all ranks; 0: of this batch */
+} hl_batch;
+
+typedef struct hl_step_options {
+    double lr;
+    uint64_t seed, step;   /* dropout */
+    bool accumulate;       /* gradients are added to those of the previous run */
+    bool update;           /* run the optimiser at the end */
+    double grad_scale;     /* 1 / accumulated runs */
+} hl_step_options;
+
+typedef struct hl_step_result {
+    double loss;      /* sum of weighted losses / sum of weights, this rank */
+    double loss_sum, weight_sum;
+    double grad_norm; /* after scaling, before clipping; NaN when not measured */
+    bool finite;
+    double seconds;
+} hl_step_result;
+
+/* Forward, loss, backward, update. A loss or gradient that is not finite: result.finite is false, no update was done, and the error message
+ * names the first layer whose output or gradient is not finite (found by hl_program_find_nonfinite). Not collective (one rank) for now. */
+halo_status hl_program_train(hl_program *program, const hl_batch *batch, const hl_step_options *options, hl_step_result *result);
+
+/* Forward only. prediction: host [batch, outputs] float or NULL. result may be NULL when batch->y is NULL. */
+halo_status hl_program_evaluate(hl_program *program, const hl_batch *batch, float *prediction, hl_step_result *result);
+
+/* Name of the first layer with a non-finite value, given the last run's contents; NULL if none. */
+const char *hl_program_find_nonfinite(hl_program *program);
+
+/* ---------------------------------------------------------------------------------------------------------- explain */
+
+typedef struct hl_program_info {
+    int64_t parameters;
+    double flops_forward, flops_step;
+    size_t peak_bytes, weight_bytes, state_bytes, activation_bytes, scratch_bytes;
+    int reorders;    /* activation layout conversions inside the step */
+    int references;  /* ops that got a reference implementation */
+    halo_layout layout;
+    int ops;
+} hl_program_info;
+
+typedef struct hl_op_info {
+    const char *name; /* "conv1" */
+    const char *kind; /* "conv-fwd" */
+    const char *direction; /* "forward" | "backward" | "update" */
+    const char *impl;
+    double flops, bytes;
+    double seconds; /* median of the timed runs; NaN when not timed */
+    double items;
+    const halo_op_desc *desc;
+} hl_op_info;
+
+void hl_program_info_get(const hl_program *program, hl_program_info *info);
+void hl_program_op(const hl_program *program, int i, hl_op_info *info);
+/* Every run records each step's time while on (bench); off by default. */
+void hl_program_time(hl_program *program, bool on);
+/* A readable text of values and steps. */
+halo_status hl_program_print(const hl_program *program, hl_str *out);
+
+#endif
