@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# io: sample formats, sampler, prefetch, checkpoint files
