@@ -52,7 +52,12 @@ enum { HALO_N = 0, HALO_C, HALO_D, HALO_H, HALO_W, HALO_DIMS };
  * Around the box, `margin` cells on the low and high side of d, h, w hold true values (a neighbour's block, the periodic image, or
  * the zeros of the padding) that the operation may read; cells beyond are not to be touched. An operation reads outside its box only
  * where its definition asks for it, writes only inside it, and where its definition reads past the margin the value is zero.
- * Operations accept lo[C] that is a multiple of the channel block only (their ext[C] may be anything).
+ * Operations accept lo[C] that is a multiple of the channel block only (their ext[C] may be anything): lanes past the box belong to other
+ * channels of the allocation, or are padding lanes, which hold zero before and after.
+ *
+ * Weights (o,i,kd,kh,kw | out,in), biases, gamma, beta, their gradients, statistics, running statistics and sample weights are dense, plain and
+ * start at lo; an operation takes their sizes from its activations. A vector [N, F] of features is an activation whose F elements per sample are
+ * counted over c d h w in logical order, whatever of these it is stored in.
  */
 typedef struct halo_operand {
     halo_dtype dtype;
@@ -88,6 +93,9 @@ typedef enum halo_role {
 } halo_role;
 
 typedef enum halo_op_kind {
+    /* Windows: pad_lo may be negative (a rank's block may begin before the first cell that it needs). Gradient operations read DY (and AUX) in DY's
+     * margin too where a cell of their output depends on it; backward-weights sums over DY's box alone.
+     * Where a convolution's candidate names an image, t[WT] of the description still is the plain master; ptr[WT] is the image. */
     /* y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p*stride - pad_lo + k*dilation]), cross-correlation as in every framework */
     HALO_OP_CONV_FWD = 0, /* X WT B? Y AUX? */
     /* dx[n,i,q] = sum over o,p,k with p*stride - pad_lo + k*dilation = q of w[o,i,k] dy[n,o,p]; used forward it is a transposed convolution.
@@ -96,20 +104,22 @@ typedef enum halo_op_kind {
     /* dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i,p*stride - pad_lo + k*dilation], plain (o,i,kd,kh,kw) f32; db[o] = sum dy. `accumulate`: += */
     HALO_OP_CONV_BWD_WEIGHTS, /* X DY DW DB? */
     /* writes the image `image` of the plain master weights (o,i,kd,kh,kw) that a convolution's candidate asked for */
-    HALO_OP_CONV_IMAGE, /* X = master, Y = image */
+    HALO_OP_CONV_IMAGE, /* X = master with extents o i kd kh kw, Y = u8 [image_bytes], window as the convolution's */
     /* max: largest of the window's cells that are inside x's box and margin, AUX its index in the window (u8, i32 above 256 cells), first one wins;
-     * avg: sum / (cells of the window) with count_pad, else / (cells inside). */
+     * avg: sum / (cells of the window) with count_pad, else / (cells inside), for both directions; a window with no cell inside: 0. */
     HALO_OP_POOL_FWD, /* X Y AUX? */
     HALO_OP_POOL_BWD, /* DY AUX? DX, `accumulate` */
     /* STAT f64 [G][F][3] = count, mean, sum of squared deviations of x over the group (two passes or Welford); G = 1 (batch) or N (group,
      * instance), F = features: C or groups. Merged across ranks by Chan's formula outside. */
     HALO_OP_NORM_STATS, /* X STAT */
     /* y = act(gamma (x - mean) / sqrt(var + eps) + beta), var biased; training updates RUN = momentum RUN + (1 - momentum) new (unbiased variance
-     * when `unbiased`), inference reads RUN instead of STAT */
+     * when `unbiased`; only with G = 1 and one feature per channel), inference reads RUN instead of STAT */
     HALO_OP_NORM_APPLY, /* X STAT|RUN WT B RUN? Y */
-    /* STAT2 f64 [G][F][2] with per-channel factors folded: [G][C][2] = sum dy, sum dy * xhat; dy is the gradient before the fused activation */
+    /* STAT2 f64 [G][F][2] with per-channel factors folded: [G][C][2] = sum dy, sum dy * xhat; dy is the gradient before the fused activation;
+     * group norm multiplies by gamma and sums over a group's channels in BWD_APPLY */
     HALO_OP_NORM_BWD_STATS, /* X DY STAT STAT2 */
-    HALO_OP_NORM_BWD_APPLY, /* X DY STAT STAT2 WT DX DW DB; DW = sum dy xhat, DB = sum dy, `accumulate` for DW DB */
+    HALO_OP_NORM_BWD_APPLY, /* X DY STAT STAT2 WT DX DW DB; DW = sum over G of STAT2[..][1], DB of [..][0], `accumulate` for DW DB;
+                              * dx = gamma/sqrt(var+eps) (dy - sum(dy)/count - xhat sum(dy xhat)/count); in place on DY allowed */
     /* y = act(x): leaky relu (slope), relu, tanh, sigmoid, scale (slope * x); in place allowed */
     HALO_OP_ACT_FWD, /* X Y */
     HALO_OP_ACT_BWD, /* Y DY DX: from the output y alone; in place on DY allowed; `accumulate` */
@@ -117,8 +127,9 @@ typedef enum halo_op_kind {
     HALO_OP_ADD, /* X X2 Y */
     /* y box = x box (equal extents; layouts and dtypes may differ); `accumulate`: y += x */
     HALO_OP_COPY, /* X Y */
-    /* writes the margin of Y itself: zero, or the cells of the opposite side of the box (periodic); per dimension; `reverse` adds the margin of a
-     * gradient back to the cells it came from and leaves the margin zero */
+    /* writes the margin of Y itself, by margin_mode[d h w][low high]. A margin cell with any coordinate in a ZERO side becomes 0; else it takes the
+     * value of the cell whose WRAP coordinates are wrapped into the box (modulo its extent), KEEP coordinates kept; cells with KEEP sides only are
+     * untouched. `reverse` is the adjoint: a WRAP cell is added to the cell it came from, and it and every ZERO cell become 0 */
     HALO_OP_MARGIN, /* Y */
     /* Y [N, F] plain = X [N, C, D, H, W] flattened C-order over (c,d,h,w) or (d,h,w,c) */
     HALO_OP_FLATTEN,  /* X Y */
@@ -130,13 +141,15 @@ typedef enum halo_op_kind {
     /* y = x * mask / keep; mask = hash(seed, step, layer, global index) < keep, the same function on every backend and grid (see
      * hl_dropout_keeps in tensor/dropout.h); the backward step is the same operation on dy; in place allowed */
     HALO_OP_DROPOUT, /* X Y */
-    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over targets; DX = d/dx sum_n sw[n] loss_n * scale from the record */
+    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of them where that is set:
+     * a split sample); DX = d/dx sum_n sw[n] loss_n * loss_scale / weight_sum. SW absent: 1. mse d^2, mae |d|, huber d^2/2 up to delta, then
+     * delta (|d| - delta/2); the derivative of |d| at 0 is 0 */
     HALO_OP_LOSS, /* X T SW STAT DX? */
-    /* STAT f64 [2] = sum of squares, count of values that are not finite */
+    /* STAT f64 [2] = sum of squares (any value when the count is not 0), count of values that are not finite */
     HALO_OP_SUMSQ, /* X STAT */
     /* one optimiser step on a contiguous range; see halo_update_params */
     HALO_OP_UPDATE, /* WT DW M1? M2? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
-    HALO_OP_CAST,   /* X Y: flat conversion */
+    HALO_OP_CAST,   /* X Y: flat conversion; to f16 and bf16 round to nearest even, to integers round to nearest and saturate */
     HALO_OP_KINDS
 } halo_op_kind;
 
@@ -160,7 +173,9 @@ typedef struct halo_window {
  *          TensorFlow's "epsilon hat")
  *   ADAMW: as ADAM without decay in g; w -= lr decay w   (Loshchilov & Hutter 2019)
  * LARC (You, Gitman & Ginsburg 2017), local = trust |w| / (|g| + larc_eps), with |g| after grad_scale; clip: min(local, 1), scale: local; if either
- * norm is 0: larc_zero. It multiplies g before the optimiser.
+ * norm is 0: larc_zero; not below larc_min. It multiplies g before the optimiser. |g|^2 = STAT[0] grad_scale^2, |w|^2 = STAT2[0]; afterwards
+ * STAT2[0] = sum of squares of the new weights (where STAT2 is present). STAT is needed for LARC only. SGD without momentum may lack M1. With
+ * record.skip nothing is written.
  */
 typedef struct halo_update_params {
     halo_optimizer kind;
