@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu.h -- the inside of the cpu backend: its device, the instruction sets its kernels are compiled for, and how work is dealt to threads.
+ *
+ * Threads: every parallel region is `#pragma omp parallel num_threads(dev->threads)`, so that one OpenMP pool serves the backend's own kernels,
+ * CBLAS and oneDNN. Work is dealt by the pure function hl_block_range, never dynamically where a result depends on who did what: equal thread
+ * counts give equal bits.
+ */
+#ifndef HL_CPU_H
+#define HL_CPU_H
+
+#include "tensor/block.h"
+#include "tensor/operand.h"
+
+/* What a kernel is compiled for. AVX512F is the foundation alone (no BW, DQ, VL): what every AVX-512 machine has, Knights Landing included. */
+typedef enum hl_isa { HL_ISA_GENERIC = 0, HL_ISA_AVX2, HL_ISA_AVX512F, HL_ISAS } hl_isa;
+
+const char *hl_isa_name(hl_isa isa); /* "generic", "avx2", "avx512f" */
+/* This machine (processor and operating system) and this build have it. */
+bool hl_isa_usable(hl_isa isa);
+/* `name` NULL or "": the best usable one; else that one, or an error that says what is lacking. */
+halo_status hl_isa_choose(halo_context *ctx, const char *name, hl_isa *isa);
+
+struct hl_kern; /* kern/pointwise.h */
+
+typedef struct hl_cpu_device {
+    halo_device super;
+    int threads;
+    hl_isa isa;
+    const struct hl_kern *kern; /* pointwise kernels of `isa` */
+    int entered;                /* depth of enter/leave */
+    unsigned *modes;            /* [threads] floating-point control of each thread before enter */
+} hl_cpu_device;
+
+static inline hl_cpu_device *hl_cpu(halo_device *dev) { return (hl_cpu_device *)dev; }
+
+const halo_backend *hl_backend_cpu(void);
+
+/* mode.c: flush-to-zero and denormals-are-zero in every thread of the team; leave restores what each thread had. May nest. */
+void hl_cpu_enter(halo_device *dev);
+void hl_cpu_leave(halo_device *dev);
+
+/* transfer.c: as in halo_device_ops. */
+halo_status hl_cpu_upload(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host);
+halo_status hl_cpu_download(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host);
+
+/* limits.c: as in halo_device_ops. */
+halo_status hl_cpu_limits(halo_device *dev, int64_t n, int repetitions, double *gemm_gflops, double *stream_gbs);
+
+/* CBLAS on the device's threads, whatever the caller's OpenMP default is: old = hl_blas_enter(dev); cblas_...; hl_blas_leave(old). */
+int hl_blas_enter(const hl_cpu_device *dev);
+void hl_blas_leave(int old);
+
+/* "cpu:avx2" and the like into a candidate, all else zero. */
+void hl_cpu_candidate(const hl_cpu_device *dev, const char *algorithm, double items, halo_candidate *out);
+
+#endif
