@@ -42,7 +42,7 @@ halo_status hl_aligned(halo_context *ctx, size_t bytes, const char *what, void *
 
 halo_status hl_strdup(halo_context *ctx, const char *s, char **out)
 {
-    char *p;
+    char *p = NULL;
     HL_TRY(hl_calloc(ctx, strlen(s) + 1, 1, "a string", &p));
     memcpy(p, s, strlen(s));
     *out = p;

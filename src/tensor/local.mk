@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# tensor: shapes, block algebra, boxes and views
+libhalo_core_la_SOURCES += \
+	src/tensor/block.c src/tensor/block.h \
+	src/tensor/dropout.h \
+	src/tensor/operand.c src/tensor/operand.h
