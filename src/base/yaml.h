@@ -34,4 +34,7 @@ bool hl_yaml_int(const hl_yaml *node, int64_t *out);
 bool hl_yaml_number(const hl_yaml *node, double *out);
 bool hl_yaml_bool(const hl_yaml *node, bool *out);
 
+/* The shortest decimal text that hl_yaml_number reads back equal, whatever the locale of the caller. */
+void hl_yaml_number_text(double value, char out[32]);
+
 #endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/config.h"
+
+#include <stdio.h>
+
+typedef struct place { /* where a value stands, for messages */
+    halo_context *ctx;
+    const char *name; /* file, or "command line" */
+    int line;         /* 0 = none */
+} place;
+
+static halo_status complain(const place *at, const char *format, ...) HALO_PRINTF(2, 3);
+static halo_status complain(const place *at, const char *format, ...)
+{
+    char text[HL_TEXT_MAX * 2];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    if (at->line > 0) return hl_fail(at->ctx, HALO_ERR_USAGE, "%s:%d: %s", at->name, at->line, text);
+    return hl_fail(at->ctx, HALO_ERR_USAGE, "%s: %s", at->name, text);
+}
+
+bool hl_choice(const char *choices, int i, char *out, size_t size)
+{
+    for (; i > 0; i--) {
+        choices = strchr(choices, '|');
+        if (!choices) return false;
+        choices++;
+    }
+    size_t n = strcspn(choices, "|");
+    if (n + 1 > size) return false;
+    memcpy(out, choices, n);
+    out[n] = '\0';
+    return true;
+}
+
+static int choice_index(const char *choices, const char *word)
+{
+    char name[HL_WORD_MAX];
+    for (int i = 0; hl_choice(choices, i, name, sizeof(name)); i++)
+        if (strcmp(name, word) == 0) return i;
+    return -1;
+}
+
+/* ------------------------------------------------------------------------------------------- one value of each type */
+
+/* "1h30m", "90", "2.5h" */
+static bool parse_seconds(const char *text, double *out)
+{
+    double total = 0;
+    if (!*text) return false;
+    while (*text) {
+        char *end;
+        double x = strtod(text, &end);
+        if (end == text || !(x >= 0) || !isfinite(x)) return false;
+        double unit = *end == 'h' ? 3600 : *end == 'm' ? 60 : *end == 'd' ? 86400 : *end == 's' || !*end ? 1 : 0;
+        if (unit == 0) return false;
+        total += x * unit;
+        text = *end ? end + 1 : end;
+    }
+    *out = total;
+    return true;
+}
+
+static bool parse_bytes(const char *text, int64_t *out)
+{
+    static const struct { const char *unit; double factor; } units[] = {
+        {"", 1}, {"B", 1}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.},
+        {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
+    char *end;
+    double x = strtod(text, &end);
+    if (end == text || !(x >= 0)) return false;
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < HL_COUNT(units); i++)
+        if (strcmp(end, units[i].unit) == 0 && x * units[i].factor < 9e18) {
+            *out = (int64_t)(x * units[i].factor);
+            return true;
+        }
+    return false;
+}
+
+static bool in_range(const hl_key *key, double x) { return key->low == 0 && key->high == 0 ? true : x >= key->low && x <= key->high; }
+
+static halo_status out_of_range(const place *at, const hl_key *key, const char *text)
+{
+    return complain(at, "'%s' is %s, must be from %g to %g", key->name, text, key->low, key->high);
+}
+
+static halo_status expected(const place *at, const hl_key *key, const char *what, const hl_yaml *v)
+{
+    const char *got = v->kind == HL_YAML_MAP ? "a map" : v->kind == HL_YAML_LIST ? "a list" : v->text;
+    return complain(at, "'%s' must be %s%s%s, not '%s'", key->name, what, key->none ? " or " : "", key->none ? key->none : "", got);
+}
+
+static halo_status set_choice(const place *at, const hl_key *key, const hl_yaml *v, int *out)
+{
+    const char *names[HL_WORDS_MAX * 2];
+    char words[HL_WORDS_MAX * 2][HL_WORD_MAX];
+    int i = choice_index(key->choices, v->text);
+    if (i >= 0) {
+        *out = i;
+        return HALO_OK;
+    }
+    size_t n = 0;
+    while (n < HL_COUNT(names) && hl_choice(key->choices, (int)n, words[n], sizeof(words[n]))) {
+        names[n] = words[n];
+        n++;
+    }
+    const char *near = hl_nearest(v->text, names, n);
+    if (near) return complain(at, "'%s' cannot be '%s' (did you mean '%s'?); one of %s", key->name, v->text, near, key->choices);
+    return complain(at, "'%s' cannot be '%s'; one of %s", key->name, v->text, key->choices);
+}
+
+static halo_status set_int(const place *at, const hl_key *key, const hl_yaml *v, int64_t *out)
+{
+    int64_t x;
+    if (!hl_yaml_int(v, &x)) return expected(at, key, "a whole number", v);
+    if (!in_range(key, (double)x)) return out_of_range(at, key, v->text);
+    *out = x;
+    return HALO_OK;
+}
+
+static halo_status set_size(const place *at, const hl_key *key, const hl_yaml *v, int64_t out[3])
+{
+    int64_t x[3];
+    if (v->kind == HL_YAML_LIST) {
+        if (v->items != 3) return complain(at, "'%s' must be one number or [D, H, W], not a list of %zu", key->name, v->items);
+        for (int i = 0; i < 3; i++) HL_TRY(set_int(at, key, v->item[i], &x[i]));
+    } else {
+        HL_TRY(set_int(at, key, v, &x[0]));
+        x[1] = x[2] = x[0];
+    }
+    memcpy(out, x, sizeof(x));
+    return HALO_OK;
+}
+
+static halo_status add_word(const place *at, const hl_key *key, const hl_yaml *v, hl_words *out)
+{
+    int ignored;
+    if (v->kind != HL_YAML_SCALAR) return expected(at, key, "a word or a list of words", v);
+    if (key->choices) HL_TRY(set_choice(at, key, v, &ignored));
+    if (out->n == HL_WORDS_MAX || strlen(v->text) >= HL_WORD_MAX)
+        return complain(at, "'%s' takes at most %d words of %d characters", key->name, HL_WORDS_MAX, HL_WORD_MAX - 1);
+    memcpy(out->word[out->n++], v->text, strlen(v->text) + 1);
+    return HALO_OK;
+}
+
+static halo_status set_words(const place *at, const hl_key *key, const hl_yaml *v, hl_words *out)
+{
+    hl_words w = {0};
+    if (v->kind == HL_YAML_LIST)
+        for (size_t i = 0; i < v->items; i++) HL_TRY(add_word(at, key, v->item[i], &w));
+    else if (v->kind != HL_YAML_SCALAR || *v->text) HL_TRY(add_word(at, key, v, &w));
+    *out = w;
+    return HALO_OK;
+}
+
+static halo_status set_none(const hl_key *key, void *field)
+{
+    switch (key->type) {
+    case HL_KEY_TEXT: *(char *)field = '\0'; break;
+    case HL_KEY_INT:
+    case HL_KEY_BYTES: *(int64_t *)field = -1; break;
+    case HL_KEY_NUMBER:
+    case HL_KEY_SECONDS: *(double *)field = -1; break;
+    case HL_KEY_SIZE: memset(field, 0, 3 * sizeof(int64_t)); break;
+    case HL_KEY_WORDS: memset(field, 0, sizeof(hl_words)); break;
+    case HL_KEY_CHOICE:
+    case HL_KEY_BOOL: HL_BUG_UNLESS(!"a choice or switch has no none");
+    }
+    return HALO_OK;
+}
+
+static halo_status set_scalar(const place *at, const hl_key *key, const hl_yaml *v, void *field)
+{
+    double x;
+    switch (key->type) {
+    case HL_KEY_TEXT:
+        if (strlen(v->text) >= HL_TEXT_MAX) return complain(at, "'%s' is longer than %d characters", key->name, HL_TEXT_MAX - 1);
+        memcpy(field, v->text, strlen(v->text) + 1);
+        return HALO_OK;
+    case HL_KEY_CHOICE: return set_choice(at, key, v, field);
+    case HL_KEY_INT: return set_int(at, key, v, field);
+    case HL_KEY_NUMBER:
+        if (!hl_yaml_number(v, &x) || !isfinite(x)) return expected(at, key, "a number", v);
+        if (!in_range(key, x)) return out_of_range(at, key, v->text);
+        *(double *)field = x;
+        return HALO_OK;
+    case HL_KEY_BOOL: return hl_yaml_bool(v, field) ? HALO_OK : expected(at, key, "true or false", v);
+    case HL_KEY_SECONDS:
+        if (!parse_seconds(v->text, field)) return expected(at, key, "a time such as 90s, 15m or 1h30m", v);
+        return HALO_OK;
+    case HL_KEY_BYTES:
+        if (!parse_bytes(v->text, field)) return expected(at, key, "a size such as 64MiB or 16GiB", v);
+        return HALO_OK;
+    case HL_KEY_SIZE: return set_size(at, key, v, field);
+    case HL_KEY_WORDS: return set_words(at, key, v, field);
+    }
+    return HALO_OK;
+}
+
+static halo_status set_key(const place *at, const hl_key *key, const hl_yaml *v, void *settings)
+{
+    void *field = (char *)settings + key->offset;
+    if (key->none && v->kind == HL_YAML_SCALAR && strcmp(v->text, key->none) == 0) return set_none(key, field);
+    if (v->kind == HL_YAML_LIST && key->type == HL_KEY_SIZE) return set_size(at, key, v, field);
+    if (v->kind == HL_YAML_LIST && key->type == HL_KEY_WORDS) return set_words(at, key, v, field);
+    if (v->kind != HL_YAML_SCALAR) return expected(at, key, "one value", v);
+    return set_scalar(at, key, v, field);
+}
+
+/* ------------------------------------------------------------------------------------------------------- the table */
+
+static const hl_key *find(hl_keys keys, const char *name)
+{
+    for (size_t i = 0; i < keys.n; i++)
+        if (strcmp(keys.key[i].name, name) == 0) return &keys.key[i];
+    return NULL;
+}
+
+/* Is there any key below `name`? */
+static bool is_section(hl_keys keys, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < keys.n; i++)
+        if (strncmp(keys.key[i].name, name, n) == 0 && keys.key[i].name[n] == '.') return true;
+    return false;
+}
+
+static halo_status unknown(const place *at, hl_keys keys, const char *name)
+{
+    const char **names;
+    HL_TRY(hl_calloc(at->ctx, keys.n, sizeof(*names), "key names", &names));
+    for (size_t i = 0; i < keys.n; i++) names[i] = keys.key[i].name;
+    const char *near = hl_nearest(name, names, keys.n);
+    halo_status st = near ? complain(at, "unknown key '%s' (did you mean '%s'?)", name, near)
+                          : complain(at, "unknown key '%s'; 'halo help config' lists all", name);
+    free(names);
+    return st;
+}
+
+/* Setting "reduce.average.parameters" makes "reduce.average" the word "parameters". */
+static halo_status choose_parent(const place *at, hl_keys keys, const char *name, void *settings)
+{
+    char parent[HL_TEXT_MAX];
+    const char *dot = strrchr(name, '.');
+    if (!dot) return HALO_OK;
+    snprintf(parent, sizeof(parent), "%.*s", (int)(dot - name), name);
+    const hl_key *key = find(keys, parent);
+    int i = key && key->type == HL_KEY_CHOICE ? choice_index(key->choices, dot + 1) : -1;
+    if (i >= 0 && strcmp(at->name, "default") != 0) *(int *)((char *)settings + key->offset) = i;
+    return HALO_OK;
+}
+
+static halo_status apply_node(place at, hl_keys keys, const char *name, const hl_yaml *v, void *settings)
+{
+    at.line = v->line;
+    const hl_key *key = find(keys, name);
+    if (v->kind == HL_YAML_MAP && is_section(keys, name)) {
+        for (size_t i = 0; i < v->items; i++) {
+            char full[HL_TEXT_MAX];
+            at.line = v->item[i]->line;
+            if (snprintf(full, sizeof(full), "%s.%s", name, v->item[i]->key) >= (int)sizeof(full))
+                return complain(&at, "a key is longer than %d characters", HL_TEXT_MAX - 1);
+            HL_TRY(apply_node(at, keys, full, v->item[i], settings));
+        }
+        return HALO_OK;
+    }
+    if (!key && is_section(keys, name)) return complain(&at, "'%s' must be a map of keys", name);
+    if (!key) return unknown(&at, keys, name);
+    HL_TRY(set_key(&at, key, v, settings));
+    return choose_parent(&at, keys, name, settings);
+}
+
+halo_status hl_config_apply(halo_context *ctx, hl_keys keys, void *settings, const char *name, const hl_yaml *map)
+{
+    place at = {ctx, name, map->line};
+    if (map->kind != HL_YAML_MAP) return complain(&at, "a configuration must be a map of keys");
+    for (size_t i = 0; i < map->items; i++) HL_TRY(apply_node(at, keys, map->item[i]->key, map->item[i], settings));
+    return HALO_OK;
+}
+
+static halo_status apply_text(place at, hl_keys keys, void *settings, const char *name, const char *value)
+{
+    hl_yaml *root;
+    hl_str text = {0};
+    hl_str_addf(&text, "v: %s", value);
+    if (text.failed) return hl_fail(at.ctx, HALO_ERR_NOMEM, "out of memory: an override");
+    halo_status st = hl_yaml_parse(at.ctx, at.name, text.s, text.len, &root);
+    hl_str_free(&text);
+    if (st != HALO_OK) return st;
+    if (root->kind == HL_YAML_MAP && root->items == 1) {
+        root->item[0]->line = 0;
+        st = apply_node(at, keys, name, root->item[0], settings);
+    } else st = complain(&at, "'%s' must be one value", name);
+    hl_yaml_destroy(root);
+    return st;
+}
+
+halo_status hl_config_override(halo_context *ctx, hl_keys keys, void *settings, const char *assignment)
+{
+    place at = {ctx, "command line", 0};
+    char name[HL_TEXT_MAX];
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment) return complain(&at, "'%s' is not key=value", assignment);
+    if ((size_t)(equals - assignment) >= sizeof(name)) return complain(&at, "a key is longer than %d characters", HL_TEXT_MAX - 1);
+    memcpy(name, assignment, (size_t)(equals - assignment));
+    name[equals - assignment] = '\0';
+    return apply_text(at, keys, settings, name, equals[1] ? equals + 1 : "''");
+}
+
+halo_status hl_config_defaults(halo_context *ctx, hl_keys keys, void *settings)
+{
+    for (size_t i = 0; i < keys.n; i++) {
+        place at = {ctx, "default", 0};
+        HL_TRY(apply_text(at, keys, settings, keys.key[i].name, *keys.key[i].fallback ? keys.key[i].fallback : "''"));
+    }
+    return HALO_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------- back to text */
+
+static void write_text(const char *text, hl_str *out)
+{
+    bool plain = *text && !strpbrk(text, "#'\"{}[]&*!|>%@`,:\\\n\t") && text[0] != '-' && text[0] != '?' && text[0] != ' ' &&
+                 text[strlen(text) - 1] != ' ';
+    if (plain) {
+        hl_str_add(out, text);
+        return;
+    }
+    hl_str_add(out, "\"");
+    for (const char *p = text; *p; p++) {
+        if (*p == '"' || *p == '\\') hl_str_addf(out, "\\%c", *p);
+        else if (*p == '\n') hl_str_add(out, "\\n");
+        else if (*p == '\t') hl_str_add(out, "\\t");
+        else hl_str_addn(out, p, 1);
+    }
+    hl_str_add(out, "\"");
+}
+
+static void write_number(double x, hl_str *out)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    hl_str_add(out, text);
+}
+
+static void write_words(const hl_words *w, hl_str *out)
+{
+    hl_str_add(out, "[");
+    for (int i = 0; i < w->n; i++) {
+        if (i) hl_str_add(out, ", ");
+        write_text(w->word[i], out);
+    }
+    hl_str_add(out, "]");
+}
+
+void hl_config_value(const hl_key *key, const void *settings, hl_str *out)
+{
+    const void *field = (const char *)settings + key->offset;
+    const int64_t *n = field;
+    char word[HL_WORD_MAX] = "?";
+    switch (key->type) {
+    case HL_KEY_TEXT:
+        if (key->none && !*(const char *)field) hl_str_add(out, key->none);
+        else write_text(field, out);
+        break;
+    case HL_KEY_CHOICE:
+        (void)hl_choice(key->choices, *(const int *)field, word, sizeof(word));
+        hl_str_add(out, word);
+        break;
+    case HL_KEY_BOOL: hl_str_add(out, *(const bool *)field ? "true" : "false"); break;
+    case HL_KEY_INT:
+    case HL_KEY_BYTES:
+        if (key->none && *n < 0) hl_str_add(out, key->none);
+        else hl_str_addf(out, "%" PRId64, *n);
+        break;
+    case HL_KEY_NUMBER:
+    case HL_KEY_SECONDS:
+        if (key->none && *(const double *)field < 0) hl_str_add(out, key->none);
+        else write_number(*(const double *)field, out);
+        break;
+    case HL_KEY_SIZE:
+        if (key->none && n[0] == 0) hl_str_add(out, key->none);
+        else if (n[0] == n[1] && n[1] == n[2]) hl_str_addf(out, "%" PRId64, n[0]);
+        else hl_str_addf(out, "[%" PRId64 ", %" PRId64 ", %" PRId64 "]", n[0], n[1], n[2]);
+        break;
+    case HL_KEY_WORDS: write_words(field, out); break;
+    }
+}
+
+/* Row i, or, where it is a word that names one of the rows below it, that one: "{parameters: 4}". Returns the next row that is not below i. */
+static size_t write_row(hl_keys keys, const void *settings, size_t i, hl_str *out)
+{
+    const hl_key *key = &keys.key[i], *named = NULL;
+    size_t n = strlen(key->name), next = i + 1;
+    hl_str word = {0};
+    hl_config_value(key, settings, &word);
+    for (; next < keys.n && strncmp(keys.key[next].name, key->name, n) == 0 && keys.key[next].name[n] == '.'; next++)
+        if (word.s && strcmp(keys.key[next].name + n + 1, word.s) == 0) named = &keys.key[next];
+    if (named) {
+        hl_str_addf(out, "{%s: ", word.s);
+        hl_config_value(named, settings, out);
+        hl_str_add(out, "}");
+    } else hl_str_add(out, word.s ? word.s : "");
+    hl_str_free(&word);
+    return next;
+}
+
+/* The rows below `prefix` from row i on, indented; returns the next row. Rows of a section stand together in the table. */
+static size_t write_section(hl_keys keys, const void *settings, size_t i, const char *prefix, int depth, hl_str *out)
+{
+    size_t n = strlen(prefix);
+    while (i < keys.n && strncmp(keys.key[i].name, prefix, n) == 0) {
+        const char *rest = keys.key[i].name + n, *dot = strchr(rest, '.');
+        if (!dot) {
+            hl_str_addf(out, "%*s%s: ", depth * 2, "", rest);
+            i = write_row(keys, settings, i, out);
+            hl_str_add(out, "\n");
+            continue;
+        }
+        char below[HL_TEXT_MAX];
+        snprintf(below, sizeof(below), "%.*s", (int)(dot + 1 - keys.key[i].name), keys.key[i].name);
+        hl_str_addf(out, "%*s%.*s:\n", depth * 2, "", (int)(dot - rest), rest);
+        i = write_section(keys, settings, i, below, depth + 1, out);
+    }
+    return i;
+}
+
+void hl_config_write(hl_keys keys, const void *settings, hl_str *out) { (void)write_section(keys, settings, 0, "", 0, out); }
+
+static const char *type_text(const hl_key *key)
+{
+    static const char *const names[] = {"text", "", "whole number", "number", "true | false", "number or [D, H, W]", "list of words", "time", "size"};
+    return key->choices ? key->choices : names[key->type];
+}
+
+/* Long help is folded at 78 columns under its own indentation. */
+static void fold(const char *text, int indent, hl_str *out)
+{
+    int column = indent;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (column > indent && column + (int)n + 1 > 92) {
+            hl_str_addf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            hl_str_add(out, " ");
+            column++;
+        }
+        hl_str_addn(out, text, n);
+        column += (int)n;
+        text += n;
+        while (*text == ' ') text++;
+    }
+    hl_str_add(out, "\n");
+}
+
+void hl_config_help(hl_keys keys, hl_str *out)
+{
+    for (size_t i = 0; i < keys.n; i++) {
+        const hl_key *k = &keys.key[i];
+        hl_str_addf(out, "  %s: %s%s%s", k->name, type_text(k), k->none ? " | " : "", k->none ? k->none : "");
+        if (k->low != 0 || k->high != 0) hl_str_addf(out, " (%g to %g)", k->low, k->high);
+        hl_str_addf(out, "\n      default %s\n      ", *k->fallback ? k->fallback : "empty");
+        fold(k->help, 6, out);
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h -- one table of keys parses, overrides, documents, writes and tests every setting. A table describes the fields of one plain
+ * struct by offset; the engine knows types and nothing of the meaning.
+ *
+ * Nested keys are dotted ("train.epochs"). A key may be both a word and a map ("reduce.average: gradients" and
+ * "reduce.average: {parameters: 4}"): then both rows stand in the table.
+ */
+#ifndef HL_CONFIG_H
+#define HL_CONFIG_H
+
+#include "base/str.h"
+#include "base/yaml.h"
+
+#include <stddef.h>
+
+enum { HL_TEXT_MAX = 512, HL_WORD_MAX = 64, HL_WORDS_MAX = 16 };
+
+typedef struct hl_words { int n; char word[HL_WORDS_MAX][HL_WORD_MAX]; } hl_words;
+
+typedef enum hl_key_type {
+    HL_KEY_TEXT = 0, /* char[HL_TEXT_MAX] */
+    HL_KEY_CHOICE,   /* int: index in `choices` */
+    HL_KEY_INT,      /* int64_t */
+    HL_KEY_NUMBER,   /* double */
+    HL_KEY_BOOL,     /* bool */
+    HL_KEY_SIZE,     /* int64_t[3]: one number or [D, H, W] */
+    HL_KEY_WORDS,    /* hl_words: one word or a list, each of `choices` when given */
+    HL_KEY_SECONDS,  /* double: 90, 90s, 15m, 2h, 1h30m */
+    HL_KEY_BYTES     /* int64_t: 1048576, 64MiB, 16GiB, 2GB */
+} hl_key_type;
+
+typedef struct hl_key {
+    const char *name;
+    hl_key_type type;
+    size_t offset;
+    const char *fallback; /* default, in the words of a file */
+    double low, high;     /* allowed range of numbers; both 0: any */
+    const char *choices;  /* "adam|adamw|sgd" */
+    const char *none;     /* a word that stands for "not set": numbers become -1, texts empty; NULL: not allowed */
+    const char *help;
+} hl_key;
+
+typedef struct hl_keys {
+    const hl_key *key;
+    size_t n;
+} hl_keys;
+
+/* Fills every field with its default. */
+halo_status hl_config_defaults(halo_context *ctx, hl_keys keys, void *settings);
+
+/* Applies a parsed file; `name` is the file's name in errors: "a.yaml:3: unknown key 'epoch' (did you mean 'epochs'?)". */
+halo_status hl_config_apply(halo_context *ctx, hl_keys keys, void *settings, const char *name, const hl_yaml *map);
+
+/* Applies one "key=value" of the command line; value is YAML. */
+halo_status hl_config_override(halo_context *ctx, hl_keys keys, void *settings, const char *assignment);
+
+/* The whole of it as a YAML file that reads back equal. */
+void hl_config_write(hl_keys keys, const void *settings, hl_str *out);
+
+/* The page of `halo help config`: key, type, default, meaning. */
+void hl_config_help(hl_keys keys, hl_str *out);
+
+/* The field of a row as the words of a file. */
+void hl_config_value(const hl_key *key, const void *settings, hl_str *out);
+
+/* i-th word of "a|b|c" into out; false past the end. */
+bool hl_choice(const char *choices, int i, char *out, size_t size);
+
+#endif
