@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/settings.h"
+#include "base/file.h"
+
+#define KEY(path, kind, field, ...) {.name = path, .type = kind, .offset = offsetof(hl_settings, field), __VA_ARGS__}
+#define MOST 9e15 /* whole numbers that a double holds */
+
+static const hl_key keys[] = {
+    KEY("network", HL_KEY_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow) or a YAML network file"),
+    KEY("variant", HL_KEY_TEXT, variant, .fallback = "auto", .none = "auto",
+        .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020); auto: sc18"),
+    KEY("wiring", HL_KEY_TEXT, wiring, .fallback = "paper", .help = "sc18 only: paper, or as-run as in the authors' logged runs"),
+    KEY("size", HL_KEY_SIZE, size, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,
+        .help = "extents of a sample; auto: those of the data, else the variant's own"),
+    KEY("channels", HL_KEY_INT, channels, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,
+        .help = "input channels; auto: those of the data, else the variant's own"),
+    KEY("outputs", HL_KEY_INT, outputs, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,
+        .help = "targets to predict; auto: those of the data, else the variant's own"),
+    KEY("batch_norm", HL_KEY_BOOL, batch_norm, .fallback = "false", .help = "zoo networks: batch norm between convolution and activation"),
+    KEY("plan", HL_KEY_CHOICE, plan, .fallback = "measure", .choices = "measure|fixed",
+        .help = "how implementations are chosen: timed on this machine (kept in the run directory), or from a fixed order"),
+    KEY("batch", HL_KEY_INT, batch, .fallback = "8", .low = 1, .high = MOST, .help = "samples per step over all ranks"),
+    KEY("seed", HL_KEY_INT, seed, .fallback = "1", .low = 0, .high = MOST, .help = "root of all random numbers"),
+    KEY("output", HL_KEY_TEXT, output, .fallback = "none", .none = "none",
+        .help = "run directory: config.yaml, log.jsonl, checkpoints/, summary.json; none: nothing is written"),
+    KEY("resume", HL_KEY_TEXT, resume, .fallback = "no", .none = "no",
+        .help = "no; auto: the newest whole checkpoint in output, if any; or a checkpoint FILE"),
+    KEY("backend", HL_KEY_TEXT, backend, .fallback = "auto", .none = "auto", .help = "cpu, cuda or ref; auto: the first that this machine can run"),
+    KEY("threads", HL_KEY_INT, threads, .fallback = "auto", .none = "auto", .low = 1, .high = 65536,
+        .help = "computing threads of each rank; auto: OMP_NUM_THREADS, else the cores allowed to this process"),
+    KEY("cpu.isa", HL_KEY_CHOICE, cpu_isa, .fallback = "auto", .choices = "auto|generic|avx2|avx512f",
+        .help = "instruction set of the cpu backend's kernels; auto: the best of this processor"),
+    KEY("cpu.layout", HL_KEY_CHOICE, layout, .fallback = "auto", .choices = "auto|ncdhw|ndhwc|nCdhw8c|nCdhw16c",
+        .help = "layout of activations; auto: chosen with the plan"),
+    KEY("data.train", HL_KEY_TEXT, data.train, .fallback = "none", .none = "none", .help = "training data: an HDF5 file or a directory of them"),
+    KEY("data.validation", HL_KEY_TEXT, data.validation, .fallback = "none", .none = "none", .help = "validation data"),
+    KEY("data.test", HL_KEY_TEXT, data.test, .fallback = "none", .none = "none", .help = "held-out data for evaluate and predict"),
+    KEY("data.format", HL_KEY_TEXT, data.format, .fallback = "auto",
+        .help = "auto, cosmouniverse (one file per universe: full, unitPar) or halo (x, y)"),
+    KEY("data.crop", HL_KEY_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
+        .help = "cut each volume into sub-volumes of this size; splits go by universe"),
+    KEY("data.transform", HL_KEY_WORDS, data.transform, .fallback = "[log1p]", .choices = "log1p|over-mean|z-score",
+        .help = "applied to each sample in this order: ln(1 + x), x / mean(x), (x - mean) / standard deviation"),
+    KEY("data.augment", HL_KEY_CHOICE, data.augment, .fallback = "none", .choices = "none|cube|shift|cube+shift",
+        .help = "training only: the 48 symmetries of the cube; random shifts of whole periodic boxes"),
+    KEY("data.synthetic", HL_KEY_BOOL, data.synthetic, .fallback = "false",
+        .help = "random volumes and targets that depend on the seed and the sample's index alone; no file is read"),
+    KEY("data.samples", HL_KEY_INT, data.samples, .fallback = "64", .low = 1, .high = MOST, .help = "how many synthetic samples"),
+    KEY("data.prefetch", HL_KEY_INT, data.prefetch, .fallback = "2", .low = 0, .high = 1024, .help = "batches read ahead by the reading thread"),
+    KEY("train.epochs", HL_KEY_INT, train.epochs, .fallback = "40", .low = 1, .high = MOST, .help = "passes over the training data"),
+    KEY("train.steps", HL_KEY_INT, train.steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "stop after this many steps"),
+    KEY("train.max_time", HL_KEY_SECONDS, train.max_time, .fallback = "none", .none = "none",
+        .help = "stop with a checkpoint after this time (90s, 15m, 1h30m), exit code 3"),
+    KEY("train.accumulate", HL_KEY_INT, train.accumulate, .fallback = "1", .low = 1, .high = 1e6,
+        .help = "a step's batch is computed in this many parts whose gradients are added"),
+    KEY("train.patience", HL_KEY_INT, train.patience, .fallback = "none", .none = "none", .low = 1, .high = MOST,
+        .help = "stop early after this many validations without improvement"),
+    KEY("train.validate_every", HL_KEY_INT, train.validate_every, .fallback = "1", .low = 1, .high = MOST, .help = "validate after this many epochs"),
+    KEY("train.log_every", HL_KEY_INT, train.log_every, .fallback = "20", .low = 1, .high = MOST,
+        .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),
+    KEY("loss", HL_KEY_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber", .help = "mean over targets, then over samples"),
+    KEY("huber_delta", HL_KEY_NUMBER, huber_delta, .fallback = "1", .low = 1e-12, .high = 1e12, .help = "where huber turns from square to linear"),
+    KEY("optimizer.name", HL_KEY_CHOICE, optimizer.name, .fallback = "adam", .choices = "sgd|nesterov|adam|adamw",
+        .help = "sgd and nesterov have momentum as Keras defines it (the learning rate is inside)"),
+    KEY("optimizer.lr", HL_KEY_NUMBER, optimizer.lr, .fallback = "1e-3", .low = 0, .high = 1e6, .help = "peak learning rate"),
+    KEY("optimizer.momentum", HL_KEY_NUMBER, optimizer.momentum, .fallback = "0.9", .low = 0, .high = 1, .help = "sgd, nesterov"),
+    KEY("optimizer.beta1", HL_KEY_NUMBER, optimizer.beta1, .fallback = "0.9", .low = 0, .high = 1, .help = "adam, adamw"),
+    KEY("optimizer.beta2", HL_KEY_NUMBER, optimizer.beta2, .fallback = "0.999", .low = 0, .high = 1, .help = "adam, adamw"),
+    KEY("optimizer.epsilon", HL_KEY_NUMBER, optimizer.epsilon, .fallback = "1e-8", .low = 0, .high = 1, .help = "adam, adamw"),
+    KEY("optimizer.larc", HL_KEY_CHOICE, optimizer.larc, .fallback = "off", .choices = "off|clip|scale",
+        .help = "layer-wise adaptive rate: clip limits the local rate to the global one, scale multiplies it"),
+    KEY("optimizer.trust", HL_KEY_NUMBER, optimizer.trust, .fallback = "0.002", .low = 0, .high = 1e6, .help = "trust coefficient of larc"),
+    KEY("optimizer.weight_decay", HL_KEY_NUMBER, optimizer.weight_decay, .fallback = "0", .low = 0, .high = 1e6,
+        .help = "of convolution and dense weights; biases and norm parameters are not decayed"),
+    KEY("optimizer.dense_decay", HL_KEY_NUMBER, optimizer.dense_decay, .fallback = "same", .none = "same", .low = 0, .high = 1e6,
+        .help = "of dense weights, where it differs"),
+    KEY("optimizer.clip_norm", HL_KEY_NUMBER, optimizer.clip_norm, .fallback = "none", .none = "none", .low = 1e-30, .high = 1e30,
+        .help = "scale gradients down to this global norm"),
+    KEY("schedule.name", HL_KEY_CHOICE, schedule.name, .fallback = "constant", .choices = "constant|step|polynomial|cosine",
+        .help = "of the learning rate after warm-up"),
+    KEY("schedule.warmup", HL_KEY_NUMBER, schedule.warmup, .fallback = "0", .low = 0, .high = MOST, .help = "epochs of linear warm-up"),
+    KEY("schedule.warmup_start", HL_KEY_NUMBER, schedule.warmup_start, .fallback = "0", .low = 0, .high = 1e6, .help = "learning rate at the first step of warm-up"),
+    KEY("schedule.end", HL_KEY_NUMBER, schedule.end, .fallback = "0", .low = 0, .high = 1e6, .help = "last learning rate of polynomial and cosine"),
+    KEY("schedule.power", HL_KEY_NUMBER, schedule.power, .fallback = "1", .low = 0, .high = 100, .help = "of polynomial"),
+    KEY("schedule.at", HL_KEY_WORDS, schedule.at, .fallback = "[]", .help = "step: epochs after which the rate is multiplied by factor once more"),
+    KEY("schedule.factor", HL_KEY_NUMBER, schedule.factor, .fallback = "0.1", .low = 0, .high = 1, .help = "step: see at"),
+    KEY("schedule.epochs", HL_KEY_NUMBER, schedule.epochs, .fallback = "all", .none = "all", .low = 1e-9, .high = MOST,
+        .help = "when polynomial and cosine reach their end; all: at the end of training"),
+    KEY("checkpoint.every", HL_KEY_INT, checkpoint.every, .fallback = "1", .none = "none", .low = 1, .high = MOST, .help = "write one after so many epochs"),
+    KEY("checkpoint.steps", HL_KEY_INT, checkpoint.steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "also after so many steps"),
+    KEY("checkpoint.keep", HL_KEY_INT, checkpoint.keep, .fallback = "3", .low = 1, .high = MOST, .help = "keep the last so many, and the best"),
+    KEY("parallel.spatial", HL_KEY_SIZE, parallel.spatial, .fallback = "1", .low = 1, .high = 65536, .help = "split each sample over d x h x w ranks"),
+    KEY("parallel.ranks", HL_KEY_INT, parallel.ranks, .fallback = "auto", .none = "auto", .low = 1, .high = MOST, .help = "explain only: as if on so many ranks"),
+    KEY("reduce.group", HL_KEY_CHOICE, reduce.group, .fallback = "auto", .choices = "auto|per-layer|single|bytes|layers",
+        .help = "which gradients are reduced together; {bytes: n} and {layers: [..]} as well"),
+    KEY("reduce.group.bytes", HL_KEY_BYTES, reduce.group_bytes, .fallback = "none", .none = "none", .help = "groups of about this size"),
+    KEY("reduce.group.layers", HL_KEY_WORDS, reduce.group_layers, .fallback = "[]", .help = "groups that end at these layers"),
+    KEY("reduce.orchestration", HL_KEY_CHOICE, reduce.orchestration, .fallback = "static", .choices = "static|bitvector|coordinator",
+        .help = "who decides the order of reductions"),
+    KEY("reduce.algorithm", HL_KEY_CHOICE, reduce.algorithm, .fallback = "auto", .choices = "auto|mpi|ring|rabenseifner|hierarchical", .help = "of the allreduce"),
+    KEY("reduce.wire", HL_KEY_CHOICE, reduce.wire, .fallback = "native", .choices = "native|f32|bf16|f16", .help = "type of gradients on the wire"),
+    KEY("reduce.average", HL_KEY_CHOICE, reduce.average, .fallback = "gradients", .choices = "gradients|parameters",
+        .help = "gradients every step, or {parameters: n} every n steps"),
+    KEY("reduce.average.parameters", HL_KEY_INT, reduce.average_steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see average"),
+    KEY("memory.limit", HL_KEY_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB)"),
+};
+
+hl_keys hl_settings_keys(void) { return (hl_keys){keys, HL_COUNT(keys)}; }
+
+static bool looks_like_file(const char *config)
+{
+    size_t n = strlen(config);
+    return strchr(config, '/') || (n > 5 && (strcmp(config + n - 5, ".yaml") == 0 || strcmp(config + n - 4, ".yml") == 0)) || hl_file_exists(config);
+}
+
+static halo_status check_together(halo_context *ctx, const hl_settings *s)
+{
+    if (s->batch % s->train.accumulate != 0)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'batch' (%" PRId64 ") is not a multiple of 'train.accumulate' (%" PRId64 ")", s->batch, s->train.accumulate);
+    if (s->schedule.warmup > (double)s->train.epochs)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.warmup' (%g epochs) is longer than 'train.epochs' (%" PRId64 ")", s->schedule.warmup, s->train.epochs);
+    if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
+    return HALO_OK;
+}
+
+halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
+{
+    hl_settings *s;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "settings", &s));
+    halo_status st;
+    HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
+    if (looks_like_file(config)) {
+        hl_yaml *root;
+        HL_GOTO(st, hl_yaml_load(ctx, config, &root), free_settings);
+        st = hl_config_apply(ctx, hl_settings_keys(), s, config, root);
+        hl_yaml_destroy(root);
+        if (st != HALO_OK) goto free_settings;
+    } else if (strlen(config) < sizeof(s->network)) {
+        memcpy(s->network, config, strlen(config) + 1);
+    }
+    for (int i = 0; i < overrides; i++) HL_GOTO(st, hl_config_override(ctx, hl_settings_keys(), s, override[i]), free_settings);
+    HL_GOTO(st, check_together(ctx, s), free_settings);
+    *out = *s;
+free_settings:
+    free(s);
+    return st;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * settings.h -- everything a run can be told: the one table of configuration keys and the struct it fills. `halo help config` prints the table.
+ */
+#ifndef HL_SETTINGS_H
+#define HL_SETTINGS_H
+
+#include "base/config.h"
+
+typedef enum hl_plan_setting { HL_SET_PLAN_MEASURE = 0, HL_SET_PLAN_FIXED } hl_plan_setting;
+typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT } hl_augment_setting;
+typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_SCHEDULE_POLYNOMIAL, HL_SCHEDULE_COSINE } hl_schedule_kind;
+
+typedef struct hl_settings {
+    /* network */
+    char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
+    int64_t size[3];
+    int64_t channels, outputs; /* -1: the variant's own; outputs: the data's */
+    bool batch_norm;
+    /* run */
+    int plan;
+    int64_t batch, seed;
+    char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX];
+    int64_t threads;
+    int cpu_isa;
+    int layout;
+    /* data */
+    struct {
+        char train[HL_TEXT_MAX], validation[HL_TEXT_MAX], test[HL_TEXT_MAX], format[HL_TEXT_MAX];
+        int64_t crop[3];
+        hl_words transform;
+        int augment;
+        bool synthetic;
+        int64_t samples, prefetch;
+    } data;
+    struct {
+        int64_t epochs, steps, accumulate, patience, validate_every;
+        double max_time;
+        int64_t log_every;
+    } train;
+    int loss;
+    double huber_delta;
+    struct {
+        int name, larc;
+        double lr, momentum, beta1, beta2, epsilon, weight_decay, dense_decay, trust, clip_norm;
+    } optimizer;
+    struct {
+        int name;
+        double warmup, warmup_start, end, power, factor;
+        hl_words at; /* epochs of `step` */
+        double epochs; /* length; -1: train.epochs */
+    } schedule;
+    struct {
+        int64_t every, steps, keep;
+    } checkpoint;
+    struct {
+        int64_t spatial[3];
+        int64_t ranks;
+    } parallel;
+    struct {
+        int group, orchestration, algorithm, wire, average;
+        int64_t group_bytes, average_steps;
+        hl_words group_layers;
+    } reduce;
+    int64_t memory_limit;
+} hl_settings;
+
+hl_keys hl_settings_keys(void);
+
+/* Defaults, then CONFIG (a YAML file, or the name of a zoo network), then each key=value. Checks that need more than one key are made here
+ * ("schedule.warmup is longer than the run"). */
+halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out);
+
+#endif
