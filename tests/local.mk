@@ -19,7 +19,8 @@ TEST_EXTENSIONS = .test
 TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) '$(top_srcdir)/build-aux/tap-driver.sh'
 AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; top_builddir='$(abs_top_builddir)'; export top_srcdir top_builddir; \
-	HALO='$(abs_top_builddir)/halo'; CC='$(CC)'; NM='$(NM)'; export HALO CC NM; \
+	HALO='$(abs_top_builddir)/halo'; CC='$(CC)'; NM='$(NM)'; MAKE='$(MAKE)'; export HALO CC NM MAKE; \
+	HALO_SANITIZER='$(HALO_SANITIZER_CFLAGS)'; export HALO_SANITIZER; \
 	TESTMPIRUN='$(TESTMPIRUN)'; export TESTMPIRUN; \
 	OMPI_ALLOW_RUN_AS_ROOT=1; OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM; \
 	OMP_NUM_THREADS=2; export OMP_NUM_THREADS; \
@@ -30,6 +31,14 @@ AM_TESTS_ENVIRONMENT = \
 
 noinst_HEADERS += tests/tap.h
 EXTRA_DIST += tests/mpi.sh tests/lsan.supp
+
+dist_check_SCRIPTS += tests/rooms.test tests/symbols.test tests/install.test
+TESTS += tests/rooms.test tests/symbols.test tests/install.test
+TESTS_FAST += tests/rooms.test tests/symbols.test tests/install.test
+
+# Failed scripts leave their directories for reading
+clean-local:
+	rm -rf tests/rooms.dir tests/symbols.dir tests/install.dir
 
 # The quick part of 'make check', for sanitizers and 'make distcheck TESTS=...'
 check-fast:
