@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics.h -- how good predictions are, in physical units, against the best that a constant can do.
+ *
+ * Per target: error = mean |prediction - truth|; constant_error = min over c of mean |c - truth|, reached at the median of the truths themselves, so
+ * the constant knows the answer's distribution and is as hard to beat as a constant can be; correlation = Pearson's. Once over samples
+ * (sub-volumes), once over groups (universes) after averaging a group's predictions: neighbours cut from one universe share its truth.
+ */
+#ifndef HL_METRICS_H
+#define HL_METRICS_H
+
+#include "io/io.h"
+
+typedef struct hl_score { double error, constant_error, correlation; } hl_score;
+
+typedef struct hl_metrics hl_metrics;
+
+halo_status hl_metrics_create(halo_context *ctx, int targets, const hl_target *target, hl_metrics **metrics);
+void hl_metrics_destroy(hl_metrics *m);
+
+/* One sample: stored units as the network predicts them and as the file holds them; converted by the target's range. */
+halo_status hl_metrics_add(hl_metrics *m, int64_t group, const float *truth, const float *prediction);
+
+int64_t hl_metrics_samples(const hl_metrics *m);
+/* score[targets]; NaN correlation where a side is constant. per_group: average each group's predictions first. Returns the number of items scored. */
+halo_status hl_metrics_score(const hl_metrics *m, bool per_group, hl_score *score, int64_t *items);
+
+/* Physical value of a stored one. */
+double hl_physical(const hl_target *t, double stored);
+
+/* A target that nothing has learned: less than 5 % below the constant's error. */
+bool hl_unconstrained(const hl_score *s);
+
+#endif
