@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of base
+check_PROGRAMS += tests/base/yaml.test
+TESTS += tests/base/yaml.test
+TESTS_FAST += tests/base/yaml.test
+tests_base_yaml_test_SOURCES = tests/base/yaml.c
