@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# halo_backends.m4 -- --with-backend=LIST. The list goes to config.h as HL_BACKEND_LIST(X), one X(name) for each: the registry expands
+# halo_backends.m4 -- --with-backend=LIST. The list goes to halo_build.h as HL_BACKEND_LIST(X), one X(name) for each: the registry expands
 # it, so that the core needs no #ifdef for any vendor. The oracle 'ref' is always built.
 AC_DEFUN([HALO_BACKENDS], [
 AC_ARG_WITH([backend], [AS_HELP_STRING([--with-backend=LIST], [comma-separated: cpu, cuda (default: cpu; ref is always built)])],
