@@ -23,6 +23,7 @@ void hl_set_error(halo_context *ctx, const char *message);
 
 /* The level is tested before anything is formatted. */
 bool hl_logs(const halo_context *ctx, halo_log_level level);
+void hl_context_log_level(halo_context *ctx, halo_log_level level);
 void hl_log(halo_context *ctx, halo_log_level level, const char *format, ...) HALO_PRINTF(3, 4);
 #define HL_WARN(ctx, ...)  do { if (hl_logs(ctx, HALO_LOG_WARN)) hl_log(ctx, HALO_LOG_WARN, __VA_ARGS__); } while (0)
 #define HL_INFO(ctx, ...)  do { if (hl_logs(ctx, HALO_LOG_INFO)) hl_log(ctx, HALO_LOG_INFO, __VA_ARGS__); } while (0)

@@ -83,6 +83,8 @@ halo_status hl_fail(halo_context *ctx, halo_status status, const char *format, .
 
 bool hl_logs(const halo_context *ctx, halo_log_level level) { return ctx && ctx->log && level <= ctx->log_level; }
 
+void hl_context_log_level(halo_context *ctx, halo_log_level level) { ctx->log_level = level; }
+
 void hl_log(halo_context *ctx, halo_log_level level, const char *format, ...)
 {
     if (!hl_logs(ctx, level)) return;

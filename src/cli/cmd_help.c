@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo help: pages about commands, configuration keys and network files; man pages and completion for the build. */
+#include "cli/commands.h"
+#include "train/settings.h"
+
+static const hl_option options[] = {
+    {.name = "man", .help = "print the man page instead"},
+    {.name = "completion", .help = "print the bash completion"},
+};
+
+static int help(hl_invocation *inv)
+{
+    hl_str text = {0};
+    const char *topic = inv->args ? inv->arg[0] : NULL;
+    const hl_command *c = topic ? hl_command_find(topic) : NULL;
+    if (hl_given(inv, "completion")) hl_completion(&text);
+    else if (hl_given(inv, "man") && (c || !topic || strcmp(topic, "halo") == 0)) hl_man_page(c, &text);
+    else if (!topic) hl_help_all(&text);
+    else if (c) hl_help_command(c, &text);
+    else if (strcmp(topic, "config") == 0) {
+        hl_str_add(&text, "Configuration keys. In a file they nest ('train: {epochs: 40}'); on the command line they are dotted\n"
+                          "('train.epochs=40').\n\n");
+        hl_config_help(hl_settings_keys(), &text);
+    } else if (strcmp(topic, "networks") == 0) hl_network_help(&text);
+    else {
+        (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "no help on '%s'; 'halo help' lists the commands, and there are 'config' and 'networks'", topic);
+        return HL_EXIT_USAGE;
+    }
+    return hl_print(inv, &text);
+}
+
+const hl_command hl_command_help = {
+    .name = "help",
+    .synopsis = "[COMMAND | config | networks]",
+    .summary = "explain a command, the configuration keys, or network files",
+    .details = "Prints what a command does and its options, every configuration key with type, default and meaning, or the networks of the "
+               "zoo and the grammar of network files.",
+    .option = options,
+    .options = HL_COUNT(options),
+    .most = 1,
+    .run = help,
+};
