@@ -93,8 +93,8 @@ typedef enum halo_role {
 } halo_role;
 
 typedef enum halo_op_kind {
-    /* Windows: pad_lo may be negative (a rank's block may begin before the first cell that it needs). Gradient operations read DY (and AUX) in DY's
-     * margin too where a cell of their output depends on it; backward-weights sums over DY's box alone.
+    /* Windows: pad_lo may be negative (a rank's block may begin before the first cell that it needs). Backward-data reads DY in
+     * its margin too where a cell of DX depends on it; backward-weights and pool backward use DY's box alone (split pools add up in an exchange).
      * Where a convolution's candidate names an image, t[WT] of the description still is the plain master; ptr[WT] is the image. */
     /* y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p*stride - pad_lo + k*dilation]), cross-correlation as in every framework */
     HALO_OP_CONV_FWD = 0, /* X WT B? Y AUX? */
