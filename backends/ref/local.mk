@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # backends/ref: plain C loops, the oracle
+noinst_HEADERS += backends/ref/ref.h
+libhalo_core_la_SOURCES += \
+	backends/ref/conv.c \
+	backends/ref/copy.c \
+	backends/ref/device.c \
+	backends/ref/linear.c \
+	backends/ref/loss.c \
+	backends/ref/margin.c \
+	backends/ref/norm.c \
+	backends/ref/pointwise.c \
+	backends/ref/pool.c \
+	backends/ref/update.c \
+	backends/ref/view.c

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv.c -- the three passes of a convolution, direct.
+ *
+ *   y[n,o,p]  = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p s - pad + k l])            cross-correlation
+ *   dx[n,i,q] = sum_{o,k,p: p s - pad + k l = q} w[o,i,k] dy[n,o,p]               q in dx's box, p in dy's box and margin
+ *   dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i, p s - pad + k l],  db[o] = sum dy      p in dy's box
+ *
+ * One sample at a time as dense doubles, padding written out, so that the loops have no conditions and run along w.
+ */
+#include "ref.h"
+
+/* Extents of one problem: i channels in, o channels out; r is the region of x that y's box reads, with the padding. */
+typedef struct shape {
+    int64_t i, o, taps, r_lo[3], r[3], p[3];
+    halo_window w;
+} shape;
+
+static int64_t volume(const int64_t e[3]) { return e[0] * e[1] * e[2]; }
+
+static shape shape_of(const halo_window *w, const halo_operand *x, const halo_operand *y)
+{
+    shape s = {.i = x->ext[HALO_C], .o = y->ext[HALO_C], .taps = volume(w->kernel), .w = *w};
+    for (int k = 0; k < 3; k++) {
+        s.p[k] = y->ext[HALO_D + k];
+        s.r_lo[k] = -w->pad_lo[k];
+        s.r[k] = (s.p[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1;
+    }
+    return s;
+}
+
+static bool window_valid(const halo_window *w, const halo_operand *y)
+{
+    for (int k = 0; k < 3; k++) {
+        int64_t reach, span, sum;
+        if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1) return false;
+        if (!hl_mul64(y->ext[HALO_D + k], w->stride[k], &reach) || !hl_mul64(w->kernel[k], w->dilation[k], &span)) return false;
+        if (!hl_add64(reach, span, &sum)) return false;
+    }
+    return true;
+}
+
+static int64_t room3(int64_t channels, const int64_t e[3]) { return ref_room(ref_room(channels, e[0], 0), ref_room(e[1], e[2], 0), 0); }
+
+/* Doubles for sample, region, weights and bias; -1 when the description does not fit. */
+static int64_t scratch(const halo_op_desc *d, const halo_operand *x, const halo_operand *y)
+{
+    if (x->ext[HALO_N] != y->ext[HALO_N] || !window_valid(&d->window, y)) return -1;
+    shape s = shape_of(&d->window, x, y);
+    int64_t with_margin[3], box[3] = {x->ext[HALO_D], x->ext[HALO_H], x->ext[HALO_W]};
+    for (int k = 0; k < 3; k++) with_margin[k] = s.p[k] + y->margin[k][0] + y->margin[k][1];
+    int64_t xs = hl_max64(room3(s.i, s.r), room3(s.i, box)), ys = room3(s.o, with_margin);
+    int64_t weights = ref_room(ref_room(s.o, s.i, 0), room3(1, d->window.kernel), s.o);
+    return xs < 0 || ys < 0 || weights < 0 ? -1 : ref_room(1, ref_room(1, xs, ys), weights);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- forward */
+
+/* y[p] += w x[p s + k l] for one (o, i, k). */
+static void forward_tap(const shape *s, const int64_t k[3], double w, const double *x, double *y)
+{
+    const halo_window *g = &s->w;
+    int64_t step = g->stride[2];
+    for (int64_t d = 0; d < s->p[0]; d++)
+        for (int64_t h = 0; h < s->p[1]; h++, y += s->p[2]) {
+            int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
+            const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
+            for (int64_t p = 0; p < s->p[2]; p++) y[p] += w * row[p * step];
+        }
+}
+
+static void tap_index(const halo_window *w, int64_t t, int64_t k[3])
+{
+    k[2] = t % w->kernel[2];
+    k[1] = t / w->kernel[2] % w->kernel[1];
+    k[0] = t / w->kernel[2] / w->kernel[1];
+}
+
+static void forward_sample(const shape *s, const double *w, const double *b, const double *x, double *y)
+{
+    int64_t points = volume(s->p), k[3];
+    for (int64_t o = 0; o < s->o; o++, y += points) {
+        for (int64_t p = 0; p < points; p++) y[p] = b[o];
+        for (int64_t i = 0; i < s->i; i++)
+            for (int64_t t = 0; t < s->taps; t++) {
+                tap_index(&s->w, t, k);
+                forward_tap(s, k, w[(o * s->i + i) * s->taps + t], x + i * volume(s->r), y);
+            }
+    }
+}
+
+static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!REF_HAVE(d, HALO_X, HALO_WT, HALO_Y) || d->t[HALO_AUX].dtype != HALO_NONE) return 0;
+    return ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_Y]), out);
+}
+
+static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
+    ref_view wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
+    shape s = shape_of(&d->window, x.op, y.op);
+    int64_t weights = s.o * s.i * s.taps, points = s.o * volume(s.p);
+    double *w = args->scratch, *b = w + weights, *ys = b + s.o, *xs = ys + points;
+    ref_read_flat(&wt, 0, weights, w);
+    memset(b, 0, (size_t)s.o * sizeof(*b));
+    if (bias.op) ref_read_flat(&bias, 0, s.o, b);
+    for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
+        ref_unpack(&x, n, s.r_lo, s.r, xs);
+        forward_sample(&s, w, b, xs, ys);
+        for (int64_t p = 0; p < points; p++) ys[p] = ref_activate(d->act, d->slope, ys[p]);
+        ref_pack_box(&y, n, ys);
+    }
+    return HALO_OK;
+}
+
+REF_CLASS(ref_conv_fwd, HALO_OP_CONV_FWD, forward_candidates, forward_run);
+
+/* ------------------------------------------------------------------------------------------------------ backward data */
+
+static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+/* Outputs p in [lo, hi) whose tap k lands in 0 <= q < extent, q = p stride - pad + k dilation. */
+typedef struct span { int64_t lo, hi, shift; } span;
+
+static span tap_span(const halo_window *w, int dim, int64_t k, int64_t extent, int64_t p_lo, int64_t p_hi)
+{
+    int64_t shift = k * w->dilation[dim] - w->pad_lo[dim];
+    return (span){hl_max64(p_lo, -floor_div(shift, w->stride[dim])),
+                  hl_min64(p_hi, floor_div(extent - 1 - shift, w->stride[dim]) + 1), shift};
+}
+
+/* dx[q] += w dy[p]; dy has extents e and begins at p = p_lo. */
+static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3], const int64_t e[3], const int64_t q[3], double w,
+                     const double *dy, double *dx)
+{
+    for (int64_t d = r[0].lo; d < r[0].hi; d++)
+        for (int64_t h = r[1].lo; h < r[1].hi; h++) {
+            const double *from = dy + ((d - p_lo[0]) * e[1] + h - p_lo[1]) * e[2] - p_lo[2];
+            int64_t to = ((d * g->stride[0] + r[0].shift) * q[1] + h * g->stride[1] + r[1].shift) * q[2] + r[2].shift;
+            for (int64_t p = r[2].lo; p < r[2].hi; p++) dx[to + p * g->stride[2]] += w * from[p];
+        }
+}
+
+static void data_sample(const shape *s, const halo_operand *dyo, const int64_t q[3], const double *w, const double *dy, double *dx)
+{
+    int64_t p_lo[3], e[3], k[3];
+    for (int j = 0; j < 3; j++) {
+        p_lo[j] = -dyo->margin[j][0];
+        e[j] = dyo->ext[HALO_D + j] + dyo->margin[j][0] + dyo->margin[j][1];
+    }
+    for (int64_t t = 0; t < s->taps; t++) {
+        span r[3];
+        tap_index(&s->w, t, k);
+        for (int j = 0; j < 3; j++) r[j] = tap_span(&s->w, j, k[j], q[j], p_lo[j], p_lo[j] + e[j]);
+        for (int64_t i = 0; i < s->i; i++)
+            for (int64_t o = 0; o < s->o; o++)
+                data_tap(&s->w, r, p_lo, e, q, w[(o * s->i + i) * s->taps + t], dy + o * volume(e), dx + i * volume(q));
+    }
+}
+
+static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!REF_HAVE(d, HALO_DY, HALO_WT, HALO_DX)) return 0;
+    return ref_offer(scratch(d, &d->t[HALO_DX], &d->t[HALO_DY]), out);
+}
+
+static halo_status data_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY), wt = ref_operand(plan, args, HALO_WT);
+    shape s = shape_of(&d->window, dx.op, dy.op);
+    int64_t weights = s.o * s.i * s.taps, points = ref_sample_size(dx.op), p_lo[3], e[3];
+    for (int k = 0; k < 3; k++) {
+        p_lo[k] = -dy.op->margin[k][0];
+        e[k] = s.p[k] + dy.op->margin[k][0] + dy.op->margin[k][1];
+    }
+    double *w = args->scratch, *xs = w + weights, *ys = xs + points;
+    ref_read_flat(&wt, 0, weights, w);
+    for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
+        ref_unpack(&dy, n, p_lo, e, ys);
+        if (d->accumulate)
+            ref_unpack_box(&dx, n, xs);
+        else
+            memset(xs, 0, (size_t)points * sizeof(*xs));
+        data_sample(&s, dy.op, dx.op->ext + HALO_D, w, ys, xs);
+        ref_pack_box(&dx, n, xs);
+    }
+    return HALO_OK;
+}
+
+REF_CLASS(ref_conv_bwd_data, HALO_OP_CONV_BWD_DATA, data_candidates, data_run);
+
+/* --------------------------------------------------------------------------------------------------- backward weights */
+
+static double weight_tap(const shape *s, const int64_t k[3], const double *x, const double *dy)
+{
+    const halo_window *g = &s->w;
+    double sum = 0;
+    for (int64_t d = 0; d < s->p[0]; d++)
+        for (int64_t h = 0; h < s->p[1]; h++, dy += s->p[2]) {
+            int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
+            const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
+            for (int64_t p = 0; p < s->p[2]; p++) sum += dy[p] * row[p * g->stride[2]];
+        }
+    return sum;
+}
+
+static void weights_sample(const shape *s, const double *x, const double *dy, double *dw, double *db)
+{
+    int64_t points = volume(s->p), k[3];
+    for (int64_t o = 0; o < s->o; o++, dy += points) {
+        for (int64_t p = 0; p < points; p++) db[o] += dy[p];
+        for (int64_t i = 0; i < s->i; i++)
+            for (int64_t t = 0; t < s->taps; t++) {
+                tap_index(&s->w, t, k);
+                dw[(o * s->i + i) * s->taps + t] += weight_tap(s, k, x + i * volume(s->r), dy);
+            }
+    }
+}
+
+static int weights_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!REF_HAVE(d, HALO_X, HALO_DY, HALO_DW)) return 0;
+    return ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_DY]), out);
+}
+
+static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
+    ref_view wt = ref_operand(plan, args, HALO_DW), bias = ref_operand(plan, args, HALO_DB);
+    shape s = shape_of(&d->window, x.op, dy.op);
+    int64_t weights = s.o * s.i * s.taps;
+    double *dw = args->scratch, *db = dw + weights, *ys = db + s.o, *xs = ys + s.o * volume(s.p);
+    memset(dw, 0, (size_t)(weights + s.o) * sizeof(*dw));
+    if (d->accumulate) ref_read_flat(&wt, 0, weights, dw);
+    if (d->accumulate && bias.op) ref_read_flat(&bias, 0, s.o, db);
+    for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
+        ref_unpack(&x, n, s.r_lo, s.r, xs);
+        ref_unpack_box(&dy, n, ys);
+        weights_sample(&s, xs, ys, dw, db);
+    }
+    ref_write_flat(&wt, 0, weights, dw);
+    if (bias.op) ref_write_flat(&bias, 0, s.o, db);
+    return HALO_OK;
+}
+
+REF_CLASS(ref_conv_bwd_weights, HALO_OP_CONV_BWD_WEIGHTS, weights_candidates, weights_run);
+
+/* ------------------------------------------------------------------------------------------------------------- image */
+
+/* This backend's convolutions read the plain master: there is no image to write. */
+static int image_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev, (void)d, (void)out;
+    return 0;
+}
+
+static halo_status image_run(halo_plan *plan, const halo_op_args *args)
+{
+    (void)plan, (void)args;
+    return HALO_ERR_UNSUPPORTED;
+}
+
+REF_CLASS(ref_conv_image, HALO_OP_CONV_IMAGE, image_candidates, image_run);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loss.c -- weighted mean losses and their gradient in one go; and the sum of squares.
+ *
+ *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]),   STAT[0] += sum_n sw[n] loss_n,  STAT[1] += sum_n sw[n]
+ *   dx[n,t] = sw[n]/T f'(x - target) loss_scale / weight_sum
+ *   f(d): mse d^2; mae |d|; huber (1964) d^2/2 for |d| <= delta, else delta (|d| - delta/2)
+ */
+#include "ref.h"
+
+static double penalty(const halo_op_desc *d, double r)
+{
+    double a = fabs(r);
+    if (d->loss == HALO_LOSS_MAE) return a;
+    if (d->loss == HALO_LOSS_MSE) return r * r;
+    return a <= d->delta ? r * r / 2 : d->delta * (a - d->delta / 2);
+}
+
+static double slope(const halo_op_desc *d, double r)
+{
+    double sign = (double)((r > 0) - (r < 0));
+    if (d->loss == HALO_LOSS_MSE) return 2 * r;
+    if (d->loss == HALO_LOSS_MAE) return isnan(r) ? r : sign;
+    return fabs(r) <= d->delta || isnan(r) ? r : d->delta * sign;
+}
+
+static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    const halo_operand *x = &d->t[HALO_X];
+    if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || d->t[HALO_T].ext[HALO_N] != x->ext[HALO_N]) return 0;
+    if (ref_sample_size(x) != ref_sample_size(&d->t[HALO_T]) || !ref_like(&d->t[HALO_DX], x)) return 0;
+    return ref_offer(ref_room(2, ref_sample_size(x), 0), out);
+}
+
+/* Targets of a whole sample, of which this operand may hold a part. */
+static double targets(const halo_op_desc *d)
+{
+    double n = 1;
+    for (int k = HALO_C; k < HALO_DIMS; k++) n *= (double)d->global_ext[k];
+    return n > 0 ? n : (double)ref_sample_size(&d->t[HALO_X]);
+}
+
+static halo_status run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T), dx = ref_operand(plan, args, HALO_DX);
+    ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
+    int64_t size = ref_sample_size(x.op);
+    double *xs = args->scratch, *ts = xs + size, sums[2];
+    ref_read_flat(&stat, 0, 2, sums);
+    for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
+        double weight = 1, loss = 0;
+        if (weights.op) ref_read_flat(&weights, n, 1, &weight);
+        ref_unpack_box(&x, n, xs);
+        ref_unpack_box(&t, n, ts);
+        for (int64_t i = 0; i < size; i++) {
+            double r = xs[i] - ts[i];
+            loss += penalty(d, r);
+            xs[i] = dx.op ? slope(d, r) * weight / targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
+        }
+        sums[0] += weight * loss / targets(d);
+        sums[1] += weight;
+        if (dx.op) ref_pack_box(&dx, n, xs);
+    }
+    ref_write_flat(&stat, 0, 2, sums);
+    return HALO_OK;
+}
+
+REF_CLASS(ref_loss, HALO_OP_LOSS, candidates, run);
+
+static int sumsq_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    return REF_HAVE(d, HALO_X, HALO_STAT) ? ref_offer(0, out) : 0;
+}
+
+static halo_status sumsq_run(halo_plan *plan, const halo_op_args *args)
+{
+    ref_view x = ref_operand(plan, args, HALO_X), stat = ref_operand(plan, args, HALO_STAT);
+    double a[REF_ROW], sums[2] = {0, 0};
+    for (ref_row r = ref_rows(x.op); ref_more(&r); ref_next(&r)) {
+        ref_read(&x, &r, a);
+        for (int64_t i = 0; i < r.count; i++) {
+            sums[0] += a[i] * a[i];
+            sums[1] += !isfinite(a[i]);
+        }
+    }
+    ref_write_flat(&stat, 0, 2, sums);
+    return HALO_OK;
+}
+
+REF_CLASS(ref_sumsq, HALO_OP_SUMSQ, sumsq_candidates, sumsq_run);

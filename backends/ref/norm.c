@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * norm.c -- batch, group and instance normalisation, with the statistics apart so that they can be merged across ranks in between.
+ *
+ * Groups of samples g (G = 1, or one per sample) and features f (one per channel, or `groups` runs of channels):
+ *   STAT [g][f] = count m, mean mu, M2 = sum (x - mu)^2                       two passes
+ *   y = act(gamma[c] xhat + beta[c]),  xhat = (x - mu) / sqrt(M2/m + eps)
+ *   STAT2 [g][c] = A = sum dy, B = sum dy xhat
+ *   dx = (gamma[c] dy - S/m - xhat T/m) / sqrt(M2/m + eps),  S = sum over the feature's channels of gamma A, T of gamma B
+ *   dgamma[c] = sum_g B,  dbeta[c] = sum_g A
+ * (Ioffe & Szegedy 2015; Wu & He 2018.)
+ */
+#include "ref.h"
+
+/* How the statistics are indexed. */
+typedef struct shape {
+    int64_t g, f, c, per_f, samples; /* groups, features, channels, channels per feature, samples per group */
+} shape;
+
+static shape shape_of(const halo_op_desc *d)
+{
+    const int64_t *e = d->t[HALO_X].ext;
+    shape s = {.g = d->per_sample ? e[HALO_N] : 1, .f = d->groups > 0 ? d->groups : e[HALO_C], .c = e[HALO_C]};
+    s.per_f = s.c / s.f;
+    s.samples = d->per_sample ? 1 : e[HALO_N];
+    return s;
+}
+
+static bool fits(const halo_op_desc *d) { return d->groups <= 0 || d->t[HALO_X].ext[HALO_C] % d->groups == 0; }
+
+/* Mean and 1/sqrt(var + eps). */
+typedef struct moments { double m, mean, inv; } moments;
+
+static moments moments_of(const halo_op_desc *d, const ref_view *stat, int64_t group)
+{
+    double v[3];
+    ref_read_flat(stat, group * 3, 3, v);
+    return (moments){v[0], v[1], 1 / sqrt(v[2] / v[0] + d->eps)};
+}
+
+static moments running(const halo_op_desc *d, const ref_view *run, int64_t c, int64_t channels)
+{
+    moments k = {.m = 1};
+    double var;
+    ref_read_flat(run, c, 1, &k.mean);
+    ref_read_flat(run, channels + c, 1, &var);
+    k.inv = 1 / sqrt(var + d->eps);
+    return k;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- stats */
+
+/* Sum of (x - mean)^power over a range. */
+static double power_sum(const ref_view *x, ref_row r, double mean, int power)
+{
+    double a[REF_ROW], sum = 0;
+    for (; ref_more(&r); ref_next(&r)) {
+        ref_read(x, &r, a);
+        for (int64_t i = 0; i < r.count; i++) sum += power == 1 ? a[i] - mean : (a[i] - mean) * (a[i] - mean);
+    }
+    return sum;
+}
+
+static int stats_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    return REF_HAVE(d, HALO_X, HALO_STAT) && fits(d) ? ref_offer(0, out) : 0;
+}
+
+static halo_status stats_run(halo_plan *plan, const halo_op_args *args)
+{
+    ref_view x = ref_operand(plan, args, HALO_X), stat = ref_operand(plan, args, HALO_STAT);
+    shape s = shape_of(&plan->d);
+    double count = (double)(ref_sample_size(x.op) / s.c * s.per_f * s.samples);
+    for (int64_t g = 0; g < s.g; g++)
+        for (int64_t f = 0; f < s.f; f++) {
+            ref_row r = ref_rows_of(x.op, g, s.samples, f * s.per_f, s.per_f);
+            double mean = power_sum(&x, r, 0, 1) / count, v[3] = {count, mean, power_sum(&x, r, mean, 2)};
+            ref_write_flat(&stat, (g * s.f + f) * 3, 3, v);
+        }
+    return HALO_OK;
+}
+
+REF_CLASS(ref_norm_stats, HALO_OP_NORM_STATS, stats_candidates, stats_run);
+
+/* ------------------------------------------------------------------------------------------------------------- apply */
+
+static int apply_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    bool run = d->t[HALO_RUN].dtype != HALO_NONE, per_channel = !d->per_sample && d->groups <= 0;
+    if (!REF_HAVE(d, HALO_X, HALO_WT, HALO_B, HALO_Y) || !fits(d) || !ref_like(&d->t[HALO_Y], &d->t[HALO_X])) return 0;
+    if (run && !per_channel) return 0;
+    if (d->inference ? !run : d->t[HALO_STAT].dtype == HALO_NONE) return 0;
+    return ref_offer(0, out);
+}
+
+static void update_running(const halo_op_desc *d, const ref_view *stat, const ref_view *run, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        double v[3], old[2];
+        ref_read_flat(stat, c * 3, 3, v);
+        ref_read_flat(run, c, 1, &old[0]);
+        ref_read_flat(run, channels + c, 1, &old[1]);
+        double var = v[2] / (d->unbiased && v[0] > 1 ? v[0] - 1 : v[0]);
+        old[0] = d->momentum * old[0] + (1 - d->momentum) * v[1];
+        old[1] = d->momentum * old[1] + (1 - d->momentum) * var;
+        ref_write_flat(run, c, 1, &old[0]);
+        ref_write_flat(run, channels + c, 1, &old[1]);
+    }
+}
+
+static halo_status apply_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y), stat = ref_operand(plan, args, HALO_STAT);
+    ref_view gamma = ref_operand(plan, args, HALO_WT), beta = ref_operand(plan, args, HALO_B), run = ref_operand(plan, args, HALO_RUN);
+    shape s = shape_of(d);
+    double a[REF_ROW], w, b;
+    for (ref_row r = ref_rows(x.op); ref_more(&r); ref_next(&r)) {
+        int64_t c = r.i[HALO_C], g = d->per_sample ? r.i[HALO_N] : 0;
+        moments k = d->inference ? running(d, &run, c, s.c) : moments_of(d, &stat, g * s.f + c / s.per_f);
+        ref_read_flat(&gamma, c, 1, &w);
+        ref_read_flat(&beta, c, 1, &b);
+        ref_read(&x, &r, a);
+        for (int64_t i = 0; i < r.count; i++) a[i] = ref_activate(d->act, d->slope, w * (a[i] - k.mean) * k.inv + b);
+        ref_write(&y, &r, a);
+    }
+    if (run.op && !d->inference) update_running(d, &stat, &run, s.c);
+    return HALO_OK;
+}
+
+REF_CLASS(ref_norm_apply, HALO_OP_NORM_APPLY, apply_candidates, apply_run);
+
+/* ---------------------------------------------------------------------------------------------------------- backward */
+
+static int backward_stats_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!REF_HAVE(d, HALO_X, HALO_DY, HALO_STAT, HALO_STAT2) || !fits(d)) return 0;
+    return ref_like(&d->t[HALO_DY], &d->t[HALO_X]) ? ref_offer(0, out) : 0;
+}
+
+static halo_status backward_stats_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
+    ref_view stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
+    shape s = shape_of(d);
+    double a[REF_ROW], e[REF_ROW];
+    for (int64_t g = 0; g < s.g; g++)
+        for (int64_t c = 0; c < s.c; c++) {
+            moments k = moments_of(d, &stat, g * s.f + c / s.per_f);
+            double sums[2] = {0, 0};
+            for (ref_row r = ref_rows_of(x.op, g, s.samples, c, 1); ref_more(&r); ref_next(&r)) {
+                ref_read(&x, &r, a);
+                ref_read(&dy, &r, e);
+                for (int64_t i = 0; i < r.count; i++) {
+                    sums[0] += e[i];
+                    sums[1] += e[i] * (a[i] - k.mean) * k.inv;
+                }
+            }
+            ref_write_flat(&stat2, (g * s.c + c) * 2, 2, sums);
+        }
+    return HALO_OK;
+}
+
+REF_CLASS(ref_norm_bwd_stats, HALO_OP_NORM_BWD_STATS, backward_stats_candidates, backward_stats_run);
+
+static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!REF_HAVE(d, HALO_X, HALO_DY, HALO_STAT, HALO_STAT2, HALO_WT) || !fits(d)) return 0;
+    return ref_like(&d->t[HALO_DY], &d->t[HALO_X]) && ref_like(&d->t[HALO_DX], &d->t[HALO_X]) ? ref_offer(0, out) : 0;
+}
+
+/* sums[0], sums[1] = S, T of a feature. */
+static void feature_sums(const shape *s, const ref_view *stat2, const ref_view *gamma, int64_t g, int64_t f, double sums[2])
+{
+    sums[0] = sums[1] = 0;
+    for (int64_t c = f * s->per_f; c < (f + 1) * s->per_f; c++) {
+        double v[2], w;
+        ref_read_flat(stat2, (g * s->c + c) * 2, 2, v);
+        ref_read_flat(gamma, c, 1, &w);
+        sums[0] += w * v[0];
+        sums[1] += w * v[1];
+    }
+}
+
+static void backward_weights(const halo_op_desc *d, const shape *s, const ref_view *stat2, const ref_view *out, int which)
+{
+    if (!out->op) return;
+    for (int64_t c = 0; c < s->c; c++) {
+        double sum = 0, v[2];
+        if (d->accumulate) ref_read_flat(out, c, 1, &sum);
+        for (int64_t g = 0; g < s->g; g++) {
+            ref_read_flat(stat2, (g * s->c + c) * 2, 2, v);
+            sum += v[which];
+        }
+        ref_write_flat(out, c, 1, &sum);
+    }
+}
+
+static void backward_data(const halo_op_desc *d, const shape *s, const ref_view *x, const ref_view *dy, const ref_view *dx,
+                          const ref_view *stat, const ref_view *stat2, const ref_view *gamma)
+{
+    double a[REF_ROW], e[REF_ROW], sums[2], w;
+    for (ref_row r = ref_rows(x->op); ref_more(&r); ref_next(&r)) {
+        int64_t c = r.i[HALO_C], g = d->per_sample ? r.i[HALO_N] : 0;
+        moments k = moments_of(d, stat, g * s->f + c / s->per_f);
+        feature_sums(s, stat2, gamma, g, c / s->per_f, sums);
+        ref_read_flat(gamma, c, 1, &w);
+        ref_read(x, &r, a);
+        ref_read(dy, &r, e);
+        for (int64_t i = 0; i < r.count; i++) {
+            double xhat = (a[i] - k.mean) * k.inv;
+            e[i] = (w * e[i] - sums[0] / k.m - xhat * sums[1] / k.m) * k.inv;
+        }
+        ref_write(dx, &r, e);
+    }
+}
+
+static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY), dx = ref_operand(plan, args, HALO_DX);
+    ref_view stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
+    ref_view gamma = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW), db = ref_operand(plan, args, HALO_DB);
+    shape s = shape_of(d);
+    if (dx.op) backward_data(d, &s, &x, &dy, &dx, &stat, &stat2, &gamma);
+    backward_weights(d, &s, &stat2, &dw, 1);
+    backward_weights(d, &s, &stat2, &db, 0);
+    return HALO_OK;
+}
+
+REF_CLASS(ref_norm_bwd_apply, HALO_OP_NORM_BWD_APPLY, backward_candidates, backward_run);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ref.h -- the inside of the reference backend: the oracle that other backends are compared with.
+ *
+ * Nothing here is fast on purpose. Every operation reads its operands into dense double arrays (any type, any layout, any box), computes the
+ * contract's formula with plain loops in double, and writes the box back in the operand's type. So there is one copy of each formula, and with
+ * f64 operands nothing is rounded on the way.
+ */
+#ifndef HL_REF_H
+#define HL_REF_H
+
+#include "tensor/operand.h"
+
+struct halo_plan {
+    halo_op_desc d;
+};
+
+/* An operand at its address. Indices below are relative to the box: -margin <= index < ext + margin. */
+typedef struct ref_view {
+    const halo_operand *op; /* NULL when the operand is absent */
+    hl_strides s;
+    char *base;
+} ref_view;
+
+ref_view ref_operand(const halo_plan *plan, const halo_op_args *args, halo_role role);
+
+double ref_get(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w);
+void ref_set(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w, double value);
+
+/* Rows: pieces of at most REF_ROW cells along w that together make a range of samples and channels of a box.
+ *   for (ref_row r = ref_rows(op); ref_more(&r); ref_next(&r)) { ref_read(&x, &r, a); ...; ref_write(&y, &r, a); } */
+enum { REF_ROW = 256 };
+typedef struct ref_row {
+    int64_t lo[HALO_DIMS], hi[HALO_DIMS]; /* the range */
+    int64_t i[HALO_DIMS];                 /* where the piece begins */
+    int64_t count;                        /* its cells */
+} ref_row;
+
+ref_row ref_rows(const halo_operand *op);
+ref_row ref_rows_of(const halo_operand *op, int64_t n, int64_t samples, int64_t c, int64_t channels);
+static inline bool ref_more(const ref_row *r) { return r->i[HALO_N] < r->hi[HALO_N]; }
+void ref_next(ref_row *r);
+void ref_read(const ref_view *v, const ref_row *r, double *out);
+void ref_write(const ref_view *v, const ref_row *r, const double *in);
+
+/* Sample n, all channels, the range [lo, lo + ext) of d h w: out[c][d][h][w]; cells outside box and margin read as 0. */
+void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t ext[3], double *out);
+/* The same for the box alone: its cells in order (c,d,h,w). */
+void ref_unpack_box(const ref_view *v, int64_t n, double *out);
+void ref_pack_box(const ref_view *v, int64_t n, const double *in);
+int64_t ref_sample_size(const halo_operand *op); /* cells per sample of the box */
+
+/* Dense plain vectors: elements i .. i+count-1 from the operand's first cell. */
+void ref_read_flat(const ref_view *v, int64_t i, int64_t count, double *out);
+void ref_write_flat(const ref_view *v, int64_t i, int64_t count, const double *in);
+
+double ref_activate(halo_act act, double slope, double x);
+
+/* --- making classes */
+
+/* One candidate with room for `doubles` doubles of scratch; 0 candidates when that overflows or is negative. */
+int ref_offer(int64_t doubles, halo_candidate *out);
+/* Sums for ref_offer: a * b + c, -1 on overflow or when any is -1. */
+int64_t ref_room(int64_t a, int64_t b, int64_t c);
+/* All the roles, ended by HALO_ROLES, are present and valid. */
+bool ref_have(const halo_op_desc *d, const halo_role *roles);
+#define REF_HAVE(d, ...) ref_have(d, (const halo_role[]){__VA_ARGS__, HALO_ROLES})
+/* Absent, or valid with the extents of `like`. */
+bool ref_like(const halo_operand *op, const halo_operand *like);
+
+halo_status ref_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan);
+void ref_destroy(halo_plan *plan);
+
+#define REF_CLASS(name, op_kind, candidates_fn, run_fn)                                                      \
+    const halo_op_class name = {                                                                             \
+        .kind = op_kind, .candidates = candidates_fn, .plan = ref_plan, .run = run_fn, .destroy = ref_destroy}
+
+extern const halo_op_class ref_conv_fwd, ref_conv_bwd_data, ref_conv_bwd_weights, ref_conv_image;
+extern const halo_op_class ref_pool_fwd, ref_pool_bwd;
+extern const halo_op_class ref_norm_stats, ref_norm_apply, ref_norm_bwd_stats, ref_norm_bwd_apply;
+extern const halo_op_class ref_act_fwd, ref_act_bwd, ref_add, ref_dropout;
+extern const halo_op_class ref_copy, ref_cast, ref_margin, ref_flatten, ref_unflatten;
+extern const halo_op_class ref_linear_fwd, ref_linear_bwd_data, ref_linear_bwd_weights;
+extern const halo_op_class ref_loss, ref_sumsq, ref_update;
+
+const halo_backend *hl_backend_ref(void);
+
+#endif
