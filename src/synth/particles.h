@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* particles.h -- the particles of one rank, one array per component. */
+#ifndef HL_SYNTH_PARTICLES_H
+#define HL_SYNTH_PARTICLES_H
+
+#include "base/base.h"
+
+typedef struct hl_particles {
+    int64_t count;
+    int64_t side; /* particles of the whole box = side^3, on a lattice at first */
+    int64_t first; /* first lattice plane of this rank */
+    double box;    /* Mpc/h */
+    double *x[3];    /* position, 0 <= x < box */
+    double *p[3];    /* a^2 dx/dt in units of H_0 Mpc/h, what is left beside the Lagrangian trajectory (cola.c) */
+    double *psi1[3]; /* displacement of first order, Mpc/h at d1 = 1 */
+    double *psi2[3]; /* of second order, Mpc/h at d2 = 1 */
+} hl_particles;
+
+/* Arrays for planes first .. first + count / side^2 of the lattice. */
+halo_status hl_particles_alloc(halo_context *ctx, int64_t side, int64_t first, int64_t planes, double box, hl_particles *p);
+void hl_particles_free(hl_particles *p);
+
+/* x brought into [0, box). */
+static inline double hl_wrap(double x, double box)
+{
+    if (x >= 0.0 && x < box) return x;
+    x -= box * floor(x / box);
+    return x < box ? x : 0.0; /* a tiny negative x rounds to box */
+}
+
+#endif
