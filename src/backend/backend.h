@@ -26,7 +26,7 @@ hl_cost hl_op_cost(const halo_op_desc *desc);
 int hl_op_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate out[HALO_MAX_CANDIDATES]);
 
 /* The single-op helper of tests and small uses: plans the first candidate (or the one named `impl` when not NULL), runs it once on the given
- * addresses with own scratch, waits, destroys. */
+ * addresses with own scratch, waits, destroys. Where the candidate wants an image of the weights, ptr[HALO_WT] is the plain master all the same. */
 halo_status hl_op_run_once(halo_device *dev, const halo_op_desc *desc, const char *impl, void *const ptr[HALO_ROLES],
                            const halo_step_record *record);
 
