@@ -13,5 +13,5 @@ AS_IF([test -z "$NVCC"], [halo_cuda_why="no nvcc"], [
   AS_IF([test -z "$halo_cuda_why"], [
     CUDA_LIBS="$CUDA_LIBS -lcudnn"
     HALO_LINK_IFELSE([CUDA], [#include <cudnn.h>], [return cudnnGetVersion() == 0;], [halo_cuda=yes], [halo_cuda_why="no cuDNN"])])])
-AS_IF([test $halo_cuda = yes], [halo_row_cuda="toolkit found ($NVCC)"], [halo_row_cuda="no: $halo_cuda_why"])
+AS_IF([test $halo_cuda = yes], [halo_row_cuda="not used: toolkit found ($NVCC), but the cuda backend is not in this release"], [halo_row_cuda="no: $halo_cuda_why; cpu only"])
 ])

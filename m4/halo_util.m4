@@ -22,6 +22,7 @@ AS_IF([test -n "$halo_missing"], [AC_MSG_ERROR([required and not found:$halo_mis
 
 # HALO_DIR_FLAGS(PREFIX, DIRECTORY, LIBRARIES): flags of a library installed under DIRECTORY, which its users find at run time too.
 AC_DEFUN([HALO_DIR_FLAGS], [
+AS_IF([test ! -d "$2/include"], [AC_MSG_ERROR([no library is installed in '$2': no directory '$2/include'])])
 halo_libdir="$2/lib"
 AS_IF([test -d "$2/lib64" && test ! -d "$2/lib"], [halo_libdir="$2/lib64"])
 $1_CFLAGS="-I$2/include"
