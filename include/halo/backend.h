@@ -153,8 +153,7 @@ typedef enum halo_op_kind {
     HALO_OP_KINDS
 } halo_op_kind;
 
-typedef enum halo_act { HALO_ACT_NONE = 0, HALO_ACT_LEAKY_RELU, HALO_ACT_RELU, HALO_ACT_TANH, HALO_ACT_SIGMOID, HALO_ACT_SCALE } halo_act;
-typedef enum halo_pool { HALO_POOL_MAX = 0, HALO_POOL_AVG } halo_pool;
+/* halo_act and halo_pool stand in halo.h */
 typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER } halo_loss;
 typedef enum halo_margin_mode { HALO_MARGIN_ZERO = 0, HALO_MARGIN_WRAP, HALO_MARGIN_KEEP } halo_margin_mode;
 typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;

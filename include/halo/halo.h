@@ -93,6 +93,157 @@ HALO_API void halo_context_destroy(halo_context *ctx);
 /* The last error of this context, "" if none; valid until the next failing call. ctx NULL: the last failed create of this thread. */
 HALO_API const char *halo_error_message(const halo_context *ctx);
 
+/* --------------------------------------------------------------------------------------------------------------- network */
+
+/*
+ * A network is a directed graph of layers. It is built from its input to its output by adding layers whose inputs exist already; the layer
+ * added last is the output. Each halo_network_* function that adds a layer takes the numbers of its input layers (0 is the network's input)
+ * and returns the new layer's number in its last argument, which may be NULL. `name` is unique in the network and made of letters, digits,
+ * '_', '-' and '.', the first a letter; NULL makes one ("conv1"). Parameters are named after their layer: "conv1/weights".
+ *
+ * Shapes are C D H W of one sample; they are known as soon as a layer is added, by checked 64-bit arithmetic. Errors of all of them:
+ *   HALO_ERR_USAGE  an option out of its range, a name that is taken or malformed, an input that does not exist
+ *   HALO_ERR_SHAPE  the input does not suit the layer: the message names layer, input, window and what came out
+ *   HALO_ERR_NOMEM
+ * A failed call leaves the network as it was. Nothing here is collective, and nothing allocates parameters.
+ *
+ * Options structures begin with their size, for growth: start from the _INIT macro, which also sets the defaults named below.
+ */
+typedef struct halo_network halo_network;
+
+/* Padding of one spatial axis, for input extent n, stride s and a window that spans k cells (dilation included):
+ *   EXPLICIT  pad[0] zeros before, pad[1] behind:  out = (n + pad[0] + pad[1] - k) / s + 1
+ *   SAME      zeros, as TensorFlow places them:    out = ceil(n / s); of an odd number the extra cell lies behind
+ *   VALID     none
+ *   PERIODIC  extents as SAME, but the cells beyond the border are those of the other side */
+typedef enum halo_padding { HALO_PAD_EXPLICIT = 0, HALO_PAD_SAME, HALO_PAD_VALID, HALO_PAD_PERIODIC } halo_padding;
+
+typedef enum halo_pool { HALO_POOL_MAX = 0, HALO_POOL_AVG } halo_pool;
+typedef enum halo_act { HALO_ACT_NONE = 0, HALO_ACT_LEAKY_RELU, HALO_ACT_RELU, HALO_ACT_TANH, HALO_ACT_SIGMOID, HALO_ACT_SCALE } halo_act;
+
+/* First values of weights, in = inputs of one output value, out = outputs of one input value (each channels times kernel cells):
+ *   GLOROT_UNIFORM  |w| < sqrt(6 / (in + out))      (Glorot & Bengio 2010)      HE_UNIFORM  |w| < sqrt(6 / in)      (He et al. 2015)
+ *   GLOROT_NORMAL   deviation sqrt(2 / (in + out)), not truncated              HE_NORMAL   deviation sqrt(2 / in), not truncated */
+typedef enum halo_init { HALO_INIT_GLOROT_UNIFORM = 0, HALO_INIT_GLOROT_NORMAL, HALO_INIT_HE_UNIFORM, HALO_INIT_HE_NORMAL } halo_init;
+
+/* An empty network for samples of `channels` x extents (D H W; a 2-D network has D = 1). `name` as for layers; the caller owns *net, which
+ * must be destroyed before its context. */
+HALO_API halo_status halo_network_create(halo_context *ctx, const char *name, int64_t channels, const int64_t extents[3],
+                                         halo_network **net);
+/* NULL is allowed. */
+HALO_API void halo_network_destroy(halo_network *net);
+
+/* Convolution [C D H W] -> [filters D' H' W'], weights (filters, C, kd, kh, kw), in the machine learner's sense: not mirrored. */
+typedef struct halo_conv_options {
+    size_t size;
+    int64_t filters;                        /* must be given */
+    int64_t kernel[3], stride[3], dilation[3]; /* D H W; kernel 1 to 7, the others 1 to 1024; default 3, 1, 1 */
+    halo_padding padding[3];                /* default valid */
+    int64_t pad[3][2];                      /* explicit: D H W, before and behind, 0 to 1024 */
+    bool bias;                              /* default true */
+    halo_init init;                         /* of the weights; default glorot uniform */
+    double bias_init;                       /* default 0 */
+} halo_conv_options;
+#define HALO_CONV_OPTIONS_INIT                                                                               \
+    {.size = sizeof(halo_conv_options),                                                                      \
+     .kernel = {3, 3, 3},                                                                                    \
+     .stride = {1, 1, 1},                                                                                    \
+     .dilation = {1, 1, 1},                                                                                  \
+     .padding = {HALO_PAD_VALID, HALO_PAD_VALID, HALO_PAD_VALID},                                            \
+     .bias = true}
+HALO_API halo_status halo_network_conv(halo_network *net, int input, const char *name, const halo_conv_options *options, int *layer);
+
+/* Pooling [C D H W] -> [C D' H' W']: the largest, or the mean, of each window's cells. The mean of a window that reaches into zero padding
+ * is over its cells inside, or with count_pad over all of them. */
+typedef struct halo_pool_options {
+    size_t size;
+    halo_pool kind;               /* default max */
+    int64_t kernel[3], stride[3]; /* D H W, 1 to 1024; default 2, 2 */
+    halo_padding padding[3];      /* default valid */
+    int64_t pad[3][2];            /* explicit: less than the kernel */
+    bool count_pad;               /* default false */
+} halo_pool_options;
+#define HALO_POOL_OPTIONS_INIT                                                                               \
+    {.size = sizeof(halo_pool_options),                                                                      \
+     .kernel = {2, 2, 2},                                                                                    \
+     .stride = {2, 2, 2},                                                                                    \
+     .padding = {HALO_PAD_VALID, HALO_PAD_VALID, HALO_PAD_VALID}}
+HALO_API halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *options, int *layer);
+
+/* Batch normalisation, shape unchanged: y = gamma (x - mean) / sqrt(variance + eps) + beta per channel, the statistics over all samples of
+ * the batch and all cells; evaluation uses running = momentum * running + (1 - momentum) * new. beta begins at 0. */
+typedef struct halo_norm_options {
+    size_t size;
+    double eps, momentum; /* eps > 0, 0 <= momentum < 1; default 1e-5, 0.99 */
+    double gamma_init;    /* default 1 */
+} halo_norm_options;
+#define HALO_NORM_OPTIONS_INIT {.size = sizeof(halo_norm_options), .eps = 1e-5, .momentum = 0.99, .gamma_init = 1}
+HALO_API halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *options, int *layer);
+
+/* y = act(x), shape unchanged. slope: leaky relu's slope below 0 (0 < slope < 1), or the factor of `scale` (not 0); ignored by the others. */
+HALO_API halo_status halo_network_activation(halo_network *net, int input, const char *name, halo_act act, double slope, int *layer);
+
+/* In training each value is kept with probability `keep` (0 < keep <= 1) and then divided by it, else 0; otherwise the identity. */
+HALO_API halo_status halo_network_dropout(halo_network *net, int input, const char *name, double keep, int *layer);
+
+/* [C D H W] -> a vector in the order (c, d, h, w), or with channels_last (d, h, w, c). With features > 0 the vector is cut into rows of that
+ * many values (it must be a multiple): what follows, down to the loss, treats each row as a sample of its own with the sample's targets, and
+ * predictions are means over a sample's rows. Only dense, activation, dropout, add and concat may follow rows. */
+typedef struct halo_flatten_options {
+    size_t size;
+    bool channels_last; /* default false */
+    int64_t features;   /* default 0: one row */
+} halo_flatten_options;
+#define HALO_FLATTEN_OPTIONS_INIT {.size = sizeof(halo_flatten_options)}
+HALO_API halo_status halo_network_flatten(halo_network *net, int input, const char *name, const halo_flatten_options *options, int *layer);
+
+/* Fully connected, from a vector [F] (flatten, or D = H = W = 1) to [outputs]; weights (outputs, F). */
+typedef struct halo_dense_options {
+    size_t size;
+    int64_t outputs;  /* must be given */
+    bool bias;        /* default true */
+    halo_init init;   /* default glorot uniform */
+    double bias_init; /* default 0 */
+} halo_dense_options;
+#define HALO_DENSE_OPTIONS_INIT {.size = sizeof(halo_dense_options), .bias = true}
+HALO_API halo_status halo_network_dense(halo_network *net, int input, const char *name, const halo_dense_options *options, int *layer);
+
+/* The sum of 2 to 16 layers of equal shape; their concatenation along C, equal in D H W. */
+HALO_API halo_status halo_network_add(halo_network *net, const int *inputs, int n, const char *name, int *layer);
+HALO_API halo_status halo_network_concat(halo_network *net, const int *inputs, int n, const char *name, int *layer);
+
+/* Layers, the input included; the number of a named layer, -1 if there is none; its name, and its output's C D H W (NULL and an error where
+ * there is no such layer); trainable parameters in all. */
+HALO_API int halo_network_layers(const halo_network *net);
+HALO_API int halo_network_find(const halo_network *net, const char *name);
+HALO_API const char *halo_network_layer_name(const halo_network *net, int layer);
+HALO_API halo_status halo_network_layer_shape(const halo_network *net, int layer, int64_t shape[4]);
+HALO_API int64_t halo_network_parameters(const halo_network *net);
+
+/* Networks by name: "cosmoflow" with variants "sc18" (wiring "paper" or "as-run"), "mlperf" and "hybrid". NULL and 0 mean the published
+ * choice: the first variant, 128^3, 1 or 4 channels, 3 or 4 outputs. batch_norm puts a norm between each convolution and its activation,
+ * and takes the convolution's bias away. HALO_ERR_USAGE: an unknown name, variant or wiring; HALO_ERR_SHAPE: extents that the variant
+ * cannot take. */
+typedef struct halo_zoo_options {
+    size_t size;
+    const char *variant, *wiring;
+    int64_t extents[3], channels, outputs;
+    bool batch_norm;
+} halo_zoo_options;
+#define HALO_ZOO_OPTIONS_INIT {.size = sizeof(halo_zoo_options)}
+HALO_API halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options, halo_network **net);
+/* Name of network i, its variant v; NULL behind the last one. Static strings. */
+HALO_API const char *halo_network_zoo_name(int i);
+HALO_API const char *halo_network_zoo_variant(int i, int v);
+
+/* Reads a network file (YAML; doc/networks.md), or its text, which is then called `name` in errors. `channels` and `extents`, where not 0 and
+ * not NULL, replace those of the file. HALO_ERR_IO, HALO_ERR_FORMAT with file:line. */
+HALO_API halo_status halo_network_load(halo_context *ctx, const char *path, int64_t channels, const int64_t *extents, halo_network **net);
+HALO_API halo_status halo_network_parse(halo_context *ctx, const char *name, const char *text, size_t bytes, int64_t channels,
+                                        const int64_t *extents, halo_network **net);
+/* The network as the text of such a file, from which halo_network_parse makes an equal one. *text is freed by the caller with free(). */
+HALO_API halo_status halo_network_text(const halo_network *net, char **text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,11 +22,6 @@ typedef enum hl_layer_kind {
     HL_LAYER_KINDS
 } hl_layer_kind;
 
-typedef enum hl_padding { HL_PAD_EXPLICIT = 0, HL_PAD_SAME, HL_PAD_VALID, HL_PAD_PERIODIC } hl_padding;
-/* SAME pads as TensorFlow: out = ceil(in / stride), the odd cell on the high side. PERIODIC: as SAME in extent, cells wrap. Per axis. */
-
-typedef enum hl_init { HL_INIT_GLOROT_UNIFORM = 0, HL_INIT_GLOROT_NORMAL, HL_INIT_HE_UNIFORM, HL_INIT_HE_NORMAL, HL_INIT_CONSTANT } hl_init;
-
 enum { HL_NAME_MAX = 64, HL_INPUTS_MAX = 16 };
 
 typedef struct hl_layer {
@@ -39,8 +34,8 @@ typedef struct hl_layer {
     /* conv, pool */
     int64_t filters; /* conv: output channels; dense: outputs */
     halo_window window;
-    hl_padding padding[3];
-    int64_t pad[3][2]; /* explicit as given; filled by shape inference for the others */
+    halo_padding padding[3];
+    int64_t pad[3][2]; /* explicit as given; filled by shape inference for the others; window.pad_lo is pad[..][0] */
     bool bias;
     halo_pool pool;
     bool count_pad;
@@ -53,25 +48,40 @@ typedef struct hl_layer {
     double keep;
     /* flatten */
     bool channels_last;
-    /* initialisers of weights and bias (conv, dense), gamma and beta (norm) */
-    hl_init init;
+    int64_t features; /* 0: all values in one row */
+    /* initialisers of weights and bias (conv, dense), gamma (norm; beta is 0) */
+    halo_init init;
     double init_bias, init_gamma;
 
-    int64_t out[4]; /* C D H W of the output, filled by shape inference */
+    int64_t out[4]; /* C D H W of the output, filled by shape inference; a vector is F 1 1 1 */
+    int64_t rows;   /* 1, or behind a flatten with `features`: the layer works on N * rows samples of shape out[] (a flattened sample's values are its
+                     * rows in order, so this is a reinterpretation); targets and sample weights repeat, predictions are means over rows */
 } hl_layer;
 
 struct halo_network {
     halo_context *ctx;
-    char name[HL_NAME_MAX];
-    char variant[HL_NAME_MAX];
+    char name[HL_NAME_MAX]; /* "cosmoflow-sc18" */
     hl_layer *layer; /* [layers]; layer 0 is the input, the last one the output */
     int layers;
     size_t cap;
+    int64_t parameters; /* trainable, of all layers so far */
+    const char *source; /* while a network file is read: its name and the line being read, for messages; NULL else */
+    int source_line;
 };
 
-/* Infers out[] (and pad[] of same/periodic) of every layer from the input's C D H W with checked arithmetic. An error names network, layer,
+/* Infers out[], rows, and pad[] and window.pad_lo of the layer from its inputs' shapes with checked arithmetic. An error names network, layer,
  * input extents, window, and the extent that came out. Called by the adding functions, so a graph is always inferred. */
-halo_status hl_graph_infer(struct halo_network *net, int layer);
+halo_status hl_graph_infer(struct halo_network *net, hl_layer *layer);
+
+/* Fails, naming the layer, where a layer's output is used by no other though it is not the last one: such a branch would never be trained.
+ * For network files and the compiler. */
+halo_status hl_graph_check(const struct halo_network *net);
+
+/* "conv", "pool"...: also the stem of automatic names. */
+const char *hl_layer_kind_name(hl_layer_kind kind);
+
+/* Reports an error of the network, with file:line while a file is read. */
+halo_status hl_graph_fail(const struct halo_network *net, halo_status status, const char *format, ...) HALO_PRINTF(3, 4);
 
 /* Parameters of a layer: count, and each one's name ("weights", "bias", "gamma", "beta", "running_mean", "running_variance"), dims and role. */
 typedef struct hl_param_info {
