@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# optim: optimisers and schedules
+# optim: schedules (the optimisers themselves are the backends' update operation)
+libhalo_core_la_SOURCES += src/optim/schedule.c src/optim/schedule.h

@@ -1,2 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# train: the loop, evaluation, metrics, run log
+# train: settings, the loop, evaluation, metrics, run directory and log
+libhalo_core_la_SOURCES += \
+	src/train/evaluate.c \
+	src/train/events.h \
+	src/train/loop.c \
+	src/train/metrics.c src/train/metrics.h \
+	src/train/run.h \
+	src/train/rundir.c \
+	src/train/runlog.c \
+	src/train/settings.c src/train/settings.h \
+	src/train/setup.c \
+	src/train/state.c

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop.c -- the training loop. Its whole state between two steps is the model and hl_progress; everything else follows from the settings
+ * and the position, which is why a resumed run continues bit by bit.
+ */
+#include "base/clock.h"
+#include "train/run.h"
+
+typedef struct loop {
+    hl_run *run;
+    hl_loader *loader;
+    int64_t steps_per_epoch, last_step; /* optimiser steps in all */
+    int64_t samples;                    /* done in this process */
+    double busy;                        /* seconds in steps */
+    double epoch_loss[2];               /* weighted sum and weights of this epoch */
+    double flops_step;
+    hl_evaluation evaluation;           /* the last validation */
+    bool validated;
+} loop;
+
+static hl_loader_options loader_options(const hl_run *run)
+{
+    const hl_settings *s = &run->set;
+    hl_loader_options o = {.batch = s->batch, .ranks = 1, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed,
+                           .prefetch = (int)s->data.prefetch};
+    o.cube = s->data.augment == HL_AUGMENT_CUBE || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
+    o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
+    hl_run_transforms(s, &o);
+    return o;
+}
+
+/* The parts of a batch whose gradients are added: part i is samples [i m, (i+1) m). */
+static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
+{
+    hl_run *run = l->run;
+    const hl_source_info *info = &run->source[HL_TRAIN]->info;
+    int64_t parts = run->set.train.accumulate, m = b->samples / parts;
+    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
+    hl_step_result total = {.finite = true};
+    for (int64_t i = 0; i < parts; i++) {
+        hl_batch batch = {.dtype = HALO_F32, .x = b->x + (size_t)(i * m) * volume, .y = b->y + i * m * info->targets,
+                          .weight = b->weight + i * m, .first_sample = b->first_sample + i * m, .weight_sum = b->weight_sum};
+        hl_step_options o = {.lr = lr, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step, .accumulate = i > 0,
+                             .update = i == parts - 1, .grad_scale = 1};
+        hl_step_result r;
+        HL_TRY(hl_program_train(run->train, &batch, &o, &r));
+        total.loss_sum += r.loss_sum;
+        total.weight_sum += r.weight_sum;
+        total.grad_norm = r.grad_norm;
+        total.finite = total.finite && r.finite;
+    }
+    total.loss = total.loss_sum / total.weight_sum;
+    *result = total;
+    return HALO_OK;
+}
+
+static double seconds_left(const loop *l)
+{
+    int64_t done = l->samples / l->run->set.batch;
+    return done > 0 ? (hl_now() - l->run->started) / (double)done * (double)(l->last_step - l->run->at.step) : NAN;
+}
+
+static void tell_step(loop *l, const hl_loaded *b, const hl_step_result *r, double lr, double seconds)
+{
+    hl_run *run = l->run;
+    hl_event e = {.kind = HL_EVENT_STEP, .step = run->at.step, .epoch = run->at.epoch, .loss = r->loss, .lr = lr, .grad_norm = r->grad_norm,
+                  .seconds = seconds, .seconds_io = b->seconds_waited, .elapsed = hl_now() - run->started, .left = seconds_left(l)};
+    e.fraction = l->last_step > 0 ? (double)run->at.step / (double)l->last_step : 0;
+    e.samples_per_second = (double)run->set.batch / seconds;
+    e.gflops = l->flops_step / seconds * 1e-9;
+    hl_run_tell(run, &e);
+}
+
+static halo_status one_step(loop *l, const hl_loaded *b)
+{
+    hl_run *run = l->run;
+    double lr = hl_schedule_rate(&run->schedule, run->at.step, l->steps_per_epoch), begin = hl_now();
+    hl_step_result r;
+    HL_TRY(run_parts(l, b, lr, &r));
+    double seconds = hl_now() - begin + b->seconds_waited;
+    run->at.step++;
+    run->at.step_in_epoch++;
+    run->at.seconds += seconds;
+    l->samples += run->set.batch;
+    l->busy += seconds;
+    l->epoch_loss[0] += r.loss_sum;
+    l->epoch_loss[1] += r.weight_sum;
+    tell_step(l, b, &r, lr, seconds);
+    return HALO_OK;
+}
+
+static const char *stop_reason(const loop *l)
+{
+    const hl_run *run = l->run;
+    if (run->stop_requested && run->stop_requested()) return "a signal";
+    if (run->set.train.max_time > 0 && hl_now() - run->started >= run->set.train.max_time) return "train.max_time";
+    return NULL;
+}
+
+static halo_status checkpoint(loop *l, bool best)
+{
+    return *l->run->set.output ? hl_rundir_checkpoint(l->run, best) : HALO_OK;
+}
+
+/* A stop on request: the state is saved at this step boundary first. */
+static halo_status stop(loop *l, const char *reason)
+{
+    HL_TRY(checkpoint(l, false));
+    hl_event e = {.kind = HL_EVENT_STOP, .step = l->run->at.step, .epoch = l->run->at.epoch, .status = "stopped", .reason = reason,
+                  .elapsed = hl_now() - l->run->started};
+    hl_run_tell(l->run, &e);
+    return HALO_ERR_STOPPED;
+}
+
+static bool finished(const loop *l) { return l->run->at.step >= l->last_step; }
+
+/* Steps of the rest of this epoch. */
+static halo_status run_epoch(loop *l)
+{
+    hl_run *run = l->run;
+    HL_TRY(hl_loader_start(l->loader, run->at.epoch, run->at.step_in_epoch));
+    while (!finished(l)) {
+        const hl_loaded *b;
+        HL_TRY(hl_loader_next(l->loader, &b));
+        if (!b) break;
+        HL_TRY(one_step(l, b));
+        const char *reason = stop_reason(l);
+        if (reason) return stop(l, reason);
+        int64_t every = run->set.checkpoint.steps;
+        if (every > 0 && run->at.step % every == 0) HL_TRY(checkpoint(l, false));
+    }
+    return HALO_OK;
+}
+
+static halo_status validate(loop *l, bool *best)
+{
+    hl_run *run = l->run;
+    *best = false;
+    if (!run->source[HL_VALIDATION] || (run->at.epoch % run->set.train.validate_every != 0 && !finished(l))) return HALO_OK;
+    hl_evaluation_free(&l->evaluation);
+    l->validated = false;
+    HL_TRY(hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, &l->evaluation));
+    l->validated = true;
+    const hl_evaluation *v = &l->evaluation;
+    *best = v->loss < run->at.best;
+    run->at.waited = *best ? 0 : run->at.waited + 1;
+    if (*best) {
+        run->at.best = v->loss;
+        run->at.best_epoch = run->at.epoch;
+    }
+    hl_event e = {.kind = HL_EVENT_VALIDATION, .step = run->at.step, .epoch = run->at.epoch - 1, .loss = v->loss, .seconds = v->seconds,
+                  .samples_per_second = v->samples_per_second, .targets = v->targets, .target = v->target, .score = v->score,
+                  .group_score = v->group_score, .items = v->items, .groups = v->groups, .best = *best};
+    hl_run_tell(run, &e);
+    return HALO_OK;
+}
+
+/* After the last step of an epoch. The position is moved to the next one first, so that the checkpoint continues there. */
+static halo_status end_epoch(loop *l)
+{
+    hl_run *run = l->run;
+    bool best;
+    hl_event e = {.kind = HL_EVENT_EPOCH, .step = run->at.step, .epoch = run->at.epoch, .loss = l->epoch_loss[0] / l->epoch_loss[1],
+                  .samples_per_second = (double)l->samples / l->busy, .elapsed = hl_now() - run->started,
+                  .gflops = l->flops_step * (double)(l->samples / run->set.batch) / l->busy * 1e-9};
+    l->epoch_loss[0] = l->epoch_loss[1] = 0;
+    run->at.epoch++;
+    run->at.step_in_epoch = 0;
+    hl_run_tell(run, &e);
+    HL_TRY(validate(l, &best));
+    int64_t every = run->set.checkpoint.every;
+    if (best || finished(l) || (every > 0 && run->at.epoch % every == 0)) HL_TRY(checkpoint(l, best));
+    return HALO_OK;
+}
+
+static halo_status run_epochs(loop *l)
+{
+    hl_run *run = l->run;
+    while (!finished(l)) {
+        HL_TRY(run_epoch(l));
+        if (run->at.step_in_epoch < l->steps_per_epoch) return checkpoint(l, false); /* train.steps ended inside an epoch */
+        HL_TRY(end_epoch(l));
+        if (run->set.train.patience > 0 && run->at.waited >= run->set.train.patience) {
+            HL_INFO(run->ctx, "no improvement for %" PRId64 " validations: stopping early", run->at.waited);
+            break;
+        }
+        const char *reason = finished(l) ? NULL : stop_reason(l);
+        if (reason) return stop(l, reason);
+    }
+    return HALO_OK;
+}
+
+static halo_status prepare(loop *l)
+{
+    hl_run *run = l->run;
+    hl_loader_options options = loader_options(run);
+    HL_TRY(hl_loader_create(run->ctx, run->source[HL_TRAIN], &options, &l->loader));
+    l->steps_per_epoch = hl_loader_steps(l->loader);
+    if (l->steps_per_epoch < 1)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but the training data has %" PRId64 " samples", run->set.batch,
+                       run->source[HL_TRAIN]->info.samples);
+    l->last_step = run->set.train.epochs * l->steps_per_epoch;
+    if (run->set.train.steps > 0) l->last_step = hl_min64(l->last_step, run->set.train.steps);
+    hl_program_info info;
+    hl_program_info_get(run->train, &info);
+    l->flops_step = info.flops_step * (double)run->set.train.accumulate;
+    return HALO_OK;
+}
+
+static halo_status conclude(loop *l, halo_status st)
+{
+    hl_run *run = l->run;
+    const char *status = st == HALO_OK ? "done" : st == HALO_ERR_STOPPED ? "stopped" : "failed";
+    if (st != HALO_ERR_STOPPED) {
+        hl_event e = {.kind = HL_EVENT_STOP, .step = run->at.step, .epoch = run->at.epoch, .status = status, .elapsed = hl_now() - run->started,
+                      .reason = st == HALO_OK ? "the end" : halo_error_message(run->ctx)};
+        hl_run_tell(run, &e);
+    }
+    double busy = l->busy > 0 ? l->busy : NAN;
+    halo_status written = hl_rundir_summary(run, status, l->validated ? &l->evaluation : NULL, (double)l->samples / busy,
+                                            l->flops_step * (double)(l->samples / run->set.batch) / busy * 1e-9);
+    return st == HALO_OK ? written : st;
+}
+
+halo_status hl_run_train(hl_run *run)
+{
+    loop l = {.run = run};
+    hl_event start = {.kind = HL_EVENT_START};
+    run->started = hl_now();
+    halo_status st;
+    HL_GOTO(st, prepare(&l), destroy);
+    HL_GOTO(st, hl_rundir_begin(run), destroy);
+    HL_GOTO(st, hl_rundir_resume(run), destroy);
+    start.step = run->at.step;
+    start.epoch = run->at.epoch;
+    hl_run_tell(run, &start);
+    st = conclude(&l, run_epochs(&l));
+destroy:
+    hl_evaluation_free(&l.evaluation);
+    hl_loader_destroy(l.loader);
+    return st;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.h -- a run: settings made into a network, data, a model and its programs; the training loop; evaluation; prediction.
+ *
+ * A run is not collective yet: it has one rank (src/comm will add the others behind the same calls).
+ */
+#ifndef HL_RUN_H
+#define HL_RUN_H
+
+#include "base/context.h"
+#include "io/io.h"
+#include "net/program.h"
+#include "optim/schedule.h"
+#include "train/events.h"
+#include "train/settings.h"
+
+typedef enum hl_split { HL_TRAIN = 0, HL_VALIDATION, HL_TEST, HL_SPLITS } hl_split;
+
+enum { HL_OBSERVERS_MAX = 4 };
+
+/* Where a run stands: everything that a checkpoint keeps beside the model. */
+typedef struct hl_progress {
+    int64_t epoch, step_in_epoch; /* the next step's place in the stream of samples */
+    int64_t step;                 /* optimiser steps done */
+    double best;                  /* best validation loss so far; infinity before the first */
+    int64_t best_epoch;
+    int64_t waited;               /* validations since then */
+    double seconds;               /* training time, earlier parts included */
+} hl_progress;
+
+typedef struct hl_run {
+    halo_context *ctx;
+    hl_settings set;
+    halo_device *dev; /* the context's */
+    struct halo_network *net;
+    hl_source *source[HL_SPLITS];
+    hl_model *model;
+    hl_program *train, *eval;
+    hl_schedule schedule;
+    hl_progress at;
+    int observers;
+    struct { hl_observer call; void *user; } observer[HL_OBSERVERS_MAX];
+    int (*stop_requested)(void); /* polled between steps; NULL: never */
+    double started;              /* clock */
+} hl_run;
+
+/* What a run needs opened. */
+typedef enum hl_need { HL_NEED_NETWORK = 0, HL_NEED_TRAINING, HL_NEED_EVALUATION } hl_need;
+
+/*
+ * Applies backend, threads, isa and seed of the settings to the context, opens the data of the splits in `splits` (bit 1 << split; missing
+ * paths are errors for those), builds the network with sizes from settings and data, and makes model and programs as `need` says.
+ */
+halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **run);
+void hl_run_destroy(hl_run *run);
+
+halo_status hl_run_observe(hl_run *run, hl_observer call, void *user);
+void hl_run_tell(hl_run *run, const hl_event *event);
+
+/* The network of the settings for samples of ext (C D H W, 0 = from settings or the variant) and `outputs` targets. */
+halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net);
+
+/* The transforms of the settings into a loader's options. */
+void hl_run_transforms(const hl_settings *set, hl_loader_options *options);
+
+/* The compile options that the settings ask for. */
+hl_compile_options hl_run_compile_options(const hl_settings *set, bool training);
+hl_optim_spec hl_run_optim_spec(const hl_settings *set);
+
+/* The whole of training: resume, epochs, validation, early stop, checkpoints, summary. HALO_ERR_STOPPED after a stop on request with a checkpoint. */
+halo_status hl_run_train(hl_run *run);
+
+typedef struct hl_evaluation {
+    double loss;
+    int targets;
+    const hl_target *target;
+    hl_score *score, *group_score; /* [targets], owned; freed by hl_evaluation_free */
+    int64_t items, groups;
+    double seconds, samples_per_second;
+} hl_evaluation;
+
+/* Every sample of the split once. visit (may be NULL) gets each prediction in stored units. */
+typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
+halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
+void hl_evaluation_free(hl_evaluation *e);
+void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, into an open object */
+
+/* ------------------------------------------------------------------------------------------------ checkpoints (state.c) */
+
+/* Model, optimiser, progress, settings and network into one file (doc/formats.md). */
+halo_status hl_state_save(hl_run *run, const char *path);
+/* Restores into a run of the same network; names the first difference. with_progress: also optimiser and position, refused when training
+ * settings that change the sample stream differ. */
+halo_status hl_state_load(hl_run *run, const char *path, bool with_progress);
+/* The settings and the network (YAML text, freed by the caller) that a checkpoint was made with. */
+halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, char **network);
+
+/* ------------------------------------------------------------------------------------------- run directory (rundir.c) */
+
+/* Makes output/ and output/checkpoints/, writes config.yaml. Refuses a directory that holds another run's checkpoints unless resuming. */
+halo_status hl_rundir_begin(hl_run *run);
+/* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. */
+halo_status hl_rundir_checkpoint(hl_run *run, bool best);
+/* Newest checkpoint that loads whole; *path NULL when there is none. Broken ones are warned of. */
+halo_status hl_rundir_resume(hl_run *run);
+halo_status hl_rundir_summary(hl_run *run, const char *status, const hl_evaluation *last, double samples_per_second, double gflops);
+
+/* Observer that appends log.jsonl; user is an hl_runlog. */
+typedef struct hl_runlog hl_runlog;
+halo_status hl_runlog_open(hl_run *run, hl_runlog **log);
+void hl_runlog_close(hl_runlog *log);
+void hl_runlog_event(void *user, const hl_event *event);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* setup.c -- from settings to a run: context, data, network, model, programs. */
+#include "base/file.h"
+#include "net/graph.h"
+#include "train/run.h"
+
+#include <stdio.h>
+
+static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
+{
+    static const char *const isas[] = {"", "generic", "avx2", "avx512f"};
+    if (ctx->device) return HALO_OK; /* chosen already */
+    if (*set->backend) {
+        if (strlen(set->backend) >= sizeof(ctx->backend)) return hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'", set->backend);
+        memcpy(ctx->backend, set->backend, strlen(set->backend) + 1);
+    }
+    memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
+    if (set->threads > 0) ctx->threads = (int)set->threads;
+    ctx->seed = (uint64_t)set->seed;
+    return HALO_OK;
+}
+
+void hl_run_transforms(const hl_settings *set, hl_loader_options *o)
+{
+    o->transforms = 0;
+    for (int i = 0; i < set->data.transform.n && i < (int)HL_COUNT(o->transform); i++) {
+        const char *word = set->data.transform.word[i];
+        o->transform[o->transforms++] = strcmp(word, "log1p") == 0 ? HL_LOG1P : strcmp(word, "over-mean") == 0 ? HL_OVER_MEAN : HL_ZSCORE;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ data */
+
+static const char *path_of(const hl_settings *set, hl_split split)
+{
+    return split == HL_TRAIN ? set->data.train : split == HL_VALIDATION ? set->data.validation : set->data.test;
+}
+
+static halo_status open_source(hl_run *run, hl_split split)
+{
+    static const char *const names[] = {"data.train", "data.validation", "data.test"};
+    const hl_settings *set = &run->set;
+    const hl_source *first = run->source[HL_TRAIN]; /* the others must look like it */
+    hl_source_options o = {.path = path_of(set, split), .format = set->data.format, .synthetic = set->data.synthetic,
+                           .synthetic_samples = set->data.samples, .seed = (uint64_t)set->seed + (uint64_t)split};
+    if (!*o.path && !set->data.synthetic) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
+    memcpy(o.crop, set->data.crop, sizeof(o.crop));
+    memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
+    o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
+    o.outputs = first ? first->info.targets : set->outputs > 0 ? set->outputs : 0;
+    if (o.synthetic) {
+        /* nothing to learn the sizes from: the network's own */
+        struct halo_network *net;
+        const int64_t unknown[4] = {0, 0, 0, 0};
+        HL_TRY(hl_run_network(run->ctx, set, unknown, 0, &net));
+        const int64_t *in = net->layer[0].out;
+        o.channels = in[0];
+        memcpy(o.size, in + 1, sizeof(o.size));
+        o.outputs = net->layer[net->layers - 1].out[0];
+        halo_network_destroy(net);
+    }
+    return hl_source_open(run->ctx, &o, &run->source[split]);
+}
+
+static halo_status open_sources(hl_run *run, unsigned splits)
+{
+    for (int split = 0; split < HL_SPLITS; split++)
+        if (splits & 1u << split) HL_TRY(open_source(run, (hl_split)split));
+    return HALO_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- network */
+
+static bool is_file(const char *network)
+{
+    size_t n = strlen(network);
+    return strchr(network, '/') || (n > 5 && strcmp(network + n - 5, ".yaml") == 0) || (n > 4 && strcmp(network + n - 4, ".yml") == 0);
+}
+
+halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net)
+{
+    int64_t size[3], channels = ext[0] > 0 ? ext[0] : set->channels > 0 ? set->channels : 0;
+    for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : set->size[i];
+    if (is_file(set->network)) return halo_network_load(ctx, set->network, channels, size[0] > 0 ? size : NULL, net);
+    halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+    o.variant = *set->variant ? set->variant : NULL;
+    o.wiring = strcmp(set->wiring, "paper") == 0 ? NULL : set->wiring;
+    memcpy(o.extents, size, sizeof(size));
+    o.channels = channels;
+    o.outputs = outputs > 0 ? outputs : set->outputs > 0 ? set->outputs : 0;
+    o.batch_norm = set->batch_norm;
+    return halo_network_zoo(ctx, set->network, &o, net);
+}
+
+static halo_status make_network(hl_run *run)
+{
+    const int64_t unknown[4] = {0, 0, 0, 0}, *ext = unknown;
+    int64_t outputs = 0;
+    for (int split = HL_SPLITS - 1; split >= 0; split--)
+        if (run->source[split]) {
+            ext = run->source[split]->info.ext;
+            outputs = run->source[split]->info.targets;
+        }
+    HL_TRY(hl_run_network(run->ctx, &run->set, ext, outputs, &run->net));
+    int64_t has = run->net->layer[run->net->layers - 1].out[0];
+    if (outputs > 0 && has != outputs)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " outputs, the data has %" PRId64 " targets", run->net->name, has, outputs);
+    return HALO_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------- model, programs */
+
+hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
+{
+    static const halo_layout layouts[] = {HALO_LAYOUTS, HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C};
+    hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .loss = (halo_loss)set->loss,
+                            .huber_delta = set->huber_delta, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
+                            .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .layout = layouts[set->layout]};
+    return o;
+}
+
+hl_optim_spec hl_run_optim_spec(const hl_settings *set)
+{
+    hl_optim_spec o = {.weight_decay = set->optimizer.weight_decay, .dense_decay = set->optimizer.dense_decay,
+                       .clip_norm = set->optimizer.clip_norm > 0 ? set->optimizer.clip_norm : 0};
+    o.update = (halo_update_params){.kind = (halo_optimizer)set->optimizer.name, .larc = (halo_larc)set->optimizer.larc,
+                                    .momentum = set->optimizer.momentum, .beta1 = set->optimizer.beta1, .beta2 = set->optimizer.beta2,
+                                    .eps = set->optimizer.epsilon, .lr_factor = 1, .trust = set->optimizer.trust,
+                                    .larc_zero = 1.0 / 16000};
+    return o;
+}
+
+static hl_schedule make_schedule(const hl_settings *set)
+{
+    hl_schedule s = {.shape = (hl_schedule_shape)set->schedule.name, .peak = set->optimizer.lr, .end = set->schedule.end,
+                     .power = set->schedule.power, .factor = set->schedule.factor, .warmup = set->schedule.warmup,
+                     .warmup_start = set->schedule.warmup_start,
+                     .length = set->schedule.epochs > 0 ? set->schedule.epochs : (double)set->train.epochs};
+    for (int i = 0; i < set->schedule.at.n && i < HL_BOUNDARIES_MAX; i++) s.boundary[s.boundaries++] = strtod(set->schedule.at.word[i], NULL);
+    return s;
+}
+
+/* Measured choices of implementations are kept in the run directory, so that a resumed run is the same run. */
+static halo_status compile_with_cache(hl_run *run, bool training, hl_program **program)
+{
+    hl_compile_options o = hl_run_compile_options(&run->set, training);
+    char *cache = NULL;
+    if (*run->set.output && o.plan == HL_PLAN_MEASURE) {
+        HL_TRY(hl_make_dirs(run->ctx, run->set.output));
+        HL_TRY(hl_path_join(run->ctx, run->set.output, "plan.json", &cache));
+    }
+    o.plan_cache = cache;
+    halo_status st = hl_compile(run->model, &o, program);
+    free(cache);
+    return st;
+}
+
+static halo_status make_programs(hl_run *run, hl_need need)
+{
+    hl_optim_spec optim = hl_run_optim_spec(&run->set);
+    if (need == HL_NEED_NETWORK) return HALO_OK;
+    HL_TRY(hl_context_device(run->ctx, &run->dev));
+    HL_TRY(hl_model_create(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
+    if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, &run->train));
+    if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, &run->eval));
+    return HALO_OK;
+}
+
+halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **out)
+{
+    hl_run *run;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*run), "a run", &run));
+    run->ctx = ctx;
+    run->set = *set;
+    run->at.best = INFINITY;
+    run->schedule = make_schedule(set);
+    halo_status st;
+    HL_GOTO(st, apply_to_context(ctx, set), destroy);
+    HL_GOTO(st, open_sources(run, splits), destroy);
+    HL_GOTO(st, make_network(run), destroy);
+    HL_GOTO(st, make_programs(run, need), destroy);
+    *out = run;
+    return HALO_OK;
+destroy:
+    hl_run_destroy(run);
+    return st;
+}
+
+void hl_run_destroy(hl_run *run)
+{
+    if (!run) return;
+    hl_program_destroy(run->train);
+    hl_program_destroy(run->eval);
+    hl_model_destroy(run->model);
+    halo_network_destroy(run->net);
+    for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
+    free(run);
+}
+
+halo_status hl_run_observe(hl_run *run, hl_observer call, void *user)
+{
+    HL_BUG_UNLESS(run->observers < HL_OBSERVERS_MAX);
+    run->observer[run->observers].call = call;
+    run->observer[run->observers].user = user;
+    run->observers++;
+    return HALO_OK;
+}
+
+void hl_run_tell(hl_run *run, const hl_event *event)
+{
+    for (int i = 0; i < run->observers; i++) run->observer[i].call(run->observer[i].user, event);
+}

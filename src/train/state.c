@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.c -- a run's state as a checkpoint file. Arrays carry the names of hl_graph_params below the name of what they are:
+ * parameters/conv1/weights (out, in, kd, kh, kw), optimizer/m/conv1/weights; scalars are attributes of the root. doc/formats.md lists them.
+ */
+#include "base/file.h"
+#include "train/run.h"
+
+#include <stdio.h>
+
+enum { FORMAT = 1 };
+
+static void array_name(const hl_param_info *p, hl_array a, char *out, size_t size)
+{
+    if (a == HL_MASTER) snprintf(out, size, "parameters/%s", p->name);
+    else snprintf(out, size, "optimizer/%s/%s", hl_array_name(a), p->name);
+}
+
+typedef halo_status (*array_action)(hl_ckpt *file, hl_model *model, int param, const hl_param_info *p, hl_array a, void *host);
+
+static halo_status put_array(hl_ckpt *file, hl_model *model, int param, const hl_param_info *p, hl_array a, void *host)
+{
+    char name[HL_NAME_MAX * 3];
+    array_name(p, a, name, sizeof(name));
+    HL_TRY(hl_model_get_raw(model, param, a, host));
+    return hl_ckpt_put(file, name, hl_model_dtype(model), p->ndim, p->dim, host);
+}
+
+static halo_status get_array(hl_ckpt *file, hl_model *model, int param, const hl_param_info *p, hl_array a, void *host)
+{
+    char name[HL_NAME_MAX * 3];
+    array_name(p, a, name, sizeof(name));
+    HL_TRY(hl_ckpt_get(file, name, hl_model_dtype(model), p->ndim, p->dim, host));
+    return hl_model_set_raw(model, param, a, host);
+}
+
+/* Every parameter's value, and its optimiser state when `state`. */
+static halo_status each_array(hl_run *run, hl_ckpt *file, bool state, array_action action)
+{
+    const hl_param_info *list;
+    int n = hl_model_params(run->model, &list);
+    int64_t most = 1;
+    for (int i = 0; i < n; i++) most = hl_max64(most, list[i].count);
+    void *host;
+    halo_status st = HALO_OK;
+    HL_TRY(hl_aligned(run->ctx, (size_t)most * hl_dtype_size(hl_model_dtype(run->model)), "a checkpoint's array", &host));
+    for (int i = 0; i < n && st == HALO_OK; i++) {
+        st = action(file, run->model, i, &list[i], HL_MASTER, host);
+        for (hl_array a = HL_STATE1; a <= HL_STATE2 && st == HALO_OK && state; a++)
+            if (hl_model_has(run->model, i, a)) st = action(file, run->model, i, &list[i], a, host);
+    }
+    free(host);
+    return st;
+}
+
+static halo_status put_texts(hl_run *run, hl_ckpt *file)
+{
+    hl_str settings = {0};
+    char *network = NULL;
+    halo_status st;
+    hl_config_write(hl_settings_keys(), &run->set, &settings);
+    if (settings.failed) return hl_fail(run->ctx, HALO_ERR_NOMEM, "out of memory: a checkpoint's settings");
+    HL_GOTO(st, halo_network_text(run->net, &network), free_settings);
+    HL_GOTO(st, hl_ckpt_put_string(file, "settings", settings.s), free_network);
+    HL_GOTO(st, hl_ckpt_put_string(file, "network", network), free_network);
+    HL_GOTO(st, hl_ckpt_put_string(file, "version", halo_version()), free_network);
+free_network:
+    free(network);
+free_settings:
+    hl_str_free(&settings);
+    return st;
+}
+
+static halo_status put_progress(hl_ckpt *file, const hl_progress *at, int64_t t)
+{
+    HL_TRY(hl_ckpt_put_int(file, "format", FORMAT));
+    HL_TRY(hl_ckpt_put_int(file, "epoch", at->epoch));
+    HL_TRY(hl_ckpt_put_int(file, "step_in_epoch", at->step_in_epoch));
+    HL_TRY(hl_ckpt_put_int(file, "step", at->step));
+    HL_TRY(hl_ckpt_put_int(file, "optimizer_steps", t));
+    HL_TRY(hl_ckpt_put_number(file, "best_loss", at->best));
+    HL_TRY(hl_ckpt_put_int(file, "best_epoch", at->best_epoch));
+    HL_TRY(hl_ckpt_put_int(file, "validations_without_improvement", at->waited));
+    return hl_ckpt_put_number(file, "seconds", at->seconds);
+}
+
+static halo_status get_progress(hl_ckpt *file, hl_progress *at, int64_t *t)
+{
+    HL_TRY(hl_ckpt_get_int(file, "epoch", &at->epoch));
+    HL_TRY(hl_ckpt_get_int(file, "step_in_epoch", &at->step_in_epoch));
+    HL_TRY(hl_ckpt_get_int(file, "step", &at->step));
+    HL_TRY(hl_ckpt_get_int(file, "optimizer_steps", t));
+    HL_TRY(hl_ckpt_get_number(file, "best_loss", &at->best));
+    HL_TRY(hl_ckpt_get_int(file, "best_epoch", &at->best_epoch));
+    HL_TRY(hl_ckpt_get_int(file, "validations_without_improvement", &at->waited));
+    return hl_ckpt_get_number(file, "seconds", &at->seconds);
+}
+
+halo_status hl_state_save(hl_run *run, const char *path)
+{
+    hl_ckpt *file;
+    HL_TRY(hl_ckpt_create(run->ctx, path, &file));
+    halo_status st;
+    HL_GOTO(st, put_progress(file, &run->at, hl_model_steps(run->model)), close_file);
+    HL_GOTO(st, put_texts(run, file), close_file);
+    HL_GOTO(st, each_array(run, file, true, put_array), close_file);
+close_file:;
+    halo_status closed = hl_ckpt_close(file, st == HALO_OK);
+    return st == HALO_OK ? closed : st;
+}
+
+static halo_status check_format(halo_context *ctx, hl_ckpt *file, const char *path)
+{
+    int64_t format;
+    if (!hl_ckpt_has(file, "format")) return hl_fail(ctx, HALO_ERR_FORMAT, "'%s' is not a halo checkpoint: no attribute 'format'", path);
+    HL_TRY(hl_ckpt_get_int(file, "format", &format));
+    if (format == FORMAT) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_FORMAT, "checkpoint '%s' has format %" PRId64 ", this program reads %d", path, format, FORMAT);
+}
+
+/* Same layers, else the first line in which the two network files differ. */
+static halo_status compare_networks(hl_run *run, const char *path, const char *theirs, const char *ours)
+{
+    while (*theirs && *ours) {
+        size_t na = strcspn(theirs, "\n"), nb = strcspn(ours, "\n");
+        if (na != nb || strncmp(theirs, ours, na) != 0)
+            return hl_fail(run->ctx, HALO_ERR_SHAPE, "checkpoint '%s' is of another network: it has '%.*s' where this one has '%.*s'", path, (int)na,
+                           theirs, (int)nb, ours);
+        theirs += na + (theirs[na] == '\n');
+        ours += nb + (ours[nb] == '\n');
+    }
+    if (!*theirs && !*ours) return HALO_OK;
+    return hl_fail(run->ctx, HALO_ERR_SHAPE, "checkpoint '%s' is of another network: it has %s layers", path, *theirs ? "more" : "fewer");
+}
+
+static halo_status check_network(hl_run *run, hl_ckpt *file, const char *path)
+{
+    char *theirs, *ours;
+    HL_TRY(hl_ckpt_get_string(file, "network", &theirs));
+    halo_status st = halo_network_text(run->net, &ours);
+    if (st == HALO_OK) {
+        st = compare_networks(run, path, theirs, ours);
+        free(ours);
+    }
+    free(theirs);
+    return st;
+}
+
+/* Settings that decide the stream of samples and the schedule: another value would not continue the same run. */
+static halo_status check_settings(hl_run *run, hl_ckpt *file, const char *path)
+{
+    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.crop"};
+    char *text;
+    HL_TRY(hl_ckpt_get_string(file, "settings", &text));
+    hl_settings *then;
+    hl_yaml *root = NULL;
+    halo_status st;
+    HL_GOTO(st, hl_calloc(run->ctx, 1, sizeof(*then), "settings", &then), free_text);
+    HL_GOTO(st, hl_config_defaults(run->ctx, hl_settings_keys(), then), free_then);
+    HL_GOTO(st, hl_yaml_parse(run->ctx, path, text, strlen(text), &root), free_then);
+    HL_GOTO(st, hl_config_apply(run->ctx, hl_settings_keys(), then, path, root), destroy_root);
+    hl_keys keys = hl_settings_keys();
+    for (size_t i = 0; i < keys.n && st == HALO_OK; i++)
+        for (size_t k = 0; k < HL_COUNT(fixed); k++) {
+            if (strcmp(keys.key[i].name, fixed[k]) != 0) continue;
+            hl_str a = {0}, b = {0};
+            hl_config_value(&keys.key[i], then, &a);
+            hl_config_value(&keys.key[i], &run->set, &b);
+            if (a.s && b.s && strcmp(a.s, b.s) != 0)
+                st = hl_fail(run->ctx, HALO_ERR_USAGE, "cannot resume from '%s': its '%s' is %s, now it is %s", path, fixed[k], a.s, b.s);
+            hl_str_free(&a);
+            hl_str_free(&b);
+        }
+destroy_root:
+    hl_yaml_destroy(root);
+free_then:
+    free(then);
+free_text:
+    free(text);
+    return st;
+}
+
+static halo_status load_progress(hl_run *run, hl_ckpt *file, const char *path, hl_progress *at, int64_t *t)
+{
+    HL_TRY(check_settings(run, file, path));
+    return get_progress(file, at, t);
+}
+
+halo_status hl_state_load(hl_run *run, const char *path, bool with_progress)
+{
+    hl_ckpt *file;
+    hl_progress at = run->at;
+    int64_t t = 0;
+    HL_TRY(hl_ckpt_open(run->ctx, path, &file));
+    halo_status st;
+    HL_GOTO(st, check_format(run->ctx, file, path), close_file);
+    HL_GOTO(st, check_network(run, file, path), close_file);
+    if (with_progress) HL_GOTO(st, load_progress(run, file, path, &at, &t), close_file);
+    HL_GOTO(st, each_array(run, file, with_progress, get_array), close_file);
+    if (with_progress) {
+        run->at = at;
+        hl_model_set_steps(run->model, t);
+    }
+close_file:
+    (void)hl_ckpt_close(file, false);
+    return st;
+}
+
+halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, char **network)
+{
+    hl_ckpt *file;
+    char *s = NULL, *n = NULL;
+    HL_TRY(hl_ckpt_open(ctx, path, &file));
+    halo_status st;
+    HL_GOTO(st, check_format(ctx, file, path), close_file);
+    HL_GOTO(st, hl_ckpt_get_string(file, "settings", &s), close_file);
+    HL_GOTO(st, hl_ckpt_get_string(file, "network", &n), free_settings);
+    *settings = s;
+    *network = n;
+    goto close_file;
+free_settings:
+    free(s);
+close_file:
+    (void)hl_ckpt_close(file, false);
+    return st;
+}
