@@ -1,2 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # synth: generators of training data; append to libhalo_synth_la_SOURCES
+if HAVE_FFTW
+libhalo_synth_la_SOURCES += \
+	src/synth/assign.c src/synth/assign.h \
+	src/synth/cola.c src/synth/cola.h \
+	src/synth/cosmology.c src/synth/cosmology.h \
+	src/synth/eh98.c src/synth/eh98.h \
+	src/synth/fft.c src/synth/mesh.h \
+	src/synth/ic.c src/synth/ic.h \
+	src/synth/lpt.c src/synth/lpt.h \
+	src/synth/particles.c src/synth/particles.h \
+	src/synth/pm.c src/synth/pm.h \
+	src/synth/power.c src/synth/power.h \
+	src/synth/prior.c src/synth/prior.h \
+	src/synth/prior_table.c \
+	src/synth/quad.c src/synth/quad.h \
+	src/synth/simulate.c src/synth/simulate.h \
+	src/synth/universes.c src/synth/universes.h \
+	src/synth/universes_keys.c
+
+halo_SOURCES += src/cli/cmd_synth.c
+endif

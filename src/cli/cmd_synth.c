@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo synth: training data made from physics. */
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/topology.h"
+#include "synth/universes.h"
+
+static const hl_option options[] = {
+    {.name = "config", .letter = 'c', .type = HL_OPT_TEXT, .arg = "FILE", .help = "settings in YAML; key=value and options override it"},
+    {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes for training"},
+    {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for validation"},
+    {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for the test"},
+    {.name = "grid", .letter = 'g', .type = HL_OPT_TEXT, .arg = "G", .help = "cells per side"},
+    {.name = "particles", .type = HL_OPT_TEXT, .arg = "P", .help = "particles per side"},
+    {.name = "box", .letter = 'b', .type = HL_OPT_TEXT, .arg = "L", .help = "side of the box in Mpc/h"},
+    {.name = "seed", .letter = 's', .type = HL_OPT_TEXT, .arg = "S", .help = "root of all random numbers"},
+    {.name = "redshifts", .letter = 'z', .type = HL_OPT_TEXT, .arg = "[Z, ...]", .help = "one channel each"},
+    {.name = "prior", .type = HL_OPT_TEXT, .arg = "SET", .help = "sc18 or 2019"},
+    {.name = "steps", .type = HL_OPT_TEXT, .arg = "N", .help = "time steps"},
+    {.name = "table", .letter = 't', .type = HL_OPT_TEXT, .arg = "FILE", .help = "a row of parameters per universe"},
+    {.name = "jobs", .letter = 'j', .type = HL_OPT_TEXT, .arg = "N", .help = "universes at a time"},
+    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "DIR", .help = "directory to write"},
+    {.name = "dry-run", .help = "print what it would take and stop"},
+};
+
+/* -------------------------------------------------------------------------------------------------------- settings */
+
+static halo_status apply_file(halo_context *ctx, const char *path, hl_universes_settings *s)
+{
+    hl_yaml *root;
+    HL_TRY(hl_yaml_load(ctx, path, &root));
+    halo_status st = hl_config_apply(ctx, hl_universes_keys(), s, path, root);
+    hl_yaml_destroy(root);
+    return st;
+}
+
+/* An option is the key of its name. */
+static halo_status apply_option(hl_invocation *inv, const char *name, hl_universes_settings *s)
+{
+    hl_str text = {0};
+    hl_str_addf(&text, "%s=%s", name, hl_option_text(inv, name));
+    halo_status st = text.failed ? hl_fail(inv->ctx, HALO_ERR_NOMEM, "out of memory: an option")
+                                 : hl_config_override(inv->ctx, hl_universes_keys(), s, text.s);
+    hl_str_free(&text);
+    return st;
+}
+
+static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
+{
+    HL_TRY(hl_config_defaults(inv->ctx, hl_universes_keys(), s));
+    if (hl_given(inv, "config")) HL_TRY(apply_file(inv->ctx, hl_option_text(inv, "config"), s));
+    for (size_t i = 0; i < HL_COUNT(options); i++)
+        if (options[i].type == HL_OPT_TEXT && strcmp(options[i].name, "config") != 0 && hl_given(inv, options[i].name))
+            HL_TRY(apply_option(inv, options[i].name, s));
+    for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]));
+    return HALO_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------- universe */
+
+static void say_estimate(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_estimate *e)
+{
+    int64_t total = s->count + s->validation + s->test;
+    double all = e->seconds * (double)total / e->jobs;
+
+    HL_INFO(inv->ctx, "%" PRId64 " universes of %" PRId64 "^3 cells, %g Mpc/h: %.2f GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
+                      "about %.0f s and at most %.2f GiB of files", total, s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs,
+            e->threads, e->threads > 1 ? "s" : "", all, (double)(e->file_bytes * total) / 1073741824.0);
+}
+
+/* A line that rewrites itself on a terminal; elsewhere a line every ten seconds. */
+typedef struct progress_line {
+    halo_context *ctx;
+    bool terminal, quiet;
+    double last;
+} progress_line;
+
+static void show_progress(void *user, const hl_universes_progress *p)
+{
+    progress_line *line = user;
+    int64_t made = p->done - p->skipped;
+    double left = made > 0 ? p->seconds / (double)made * (double)(p->total - p->done) : 0.0;
+
+    if (line->quiet || (p->done < p->total && p->seconds - line->last < (line->terminal ? 0.2 : 10.0))) return;
+    line->last = p->seconds;
+    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universes, %.2f s each, %.0f s left%s", line->terminal ? "\r\033[K" : "", p->done, p->total,
+            made > 0 ? p->seconds / (double)made : 0.0, left, line->terminal && p->done < p->total ? "" : "\n");
+}
+
+static bool stop_asked(void *user)
+{
+    (void)user;
+    return hl_signal_caught() != 0;
+}
+
+static int print_result(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_progress *p)
+{
+    hl_json json = {0};
+    double fft = p->simulated > 0.0 ? p->fft / p->simulated : 0.0;
+
+    if (!inv->json) {
+        HL_INFO(inv->ctx, "%" PRId64 " universes in '%s', %" PRId64 " of them from earlier; %.1f s, %.0f %% of the work in the FFT", p->done, s->out,
+                p->skipped, p->seconds, 100.0 * fft);
+        return HL_EXIT_OK;
+    }
+    hl_json_object(&json, NULL);
+    hl_json_string(&json, "out", s->out);
+    hl_json_int(&json, "universes", p->done);
+    hl_json_int(&json, "skipped", p->skipped);
+    hl_json_number(&json, "seconds", p->seconds);
+    hl_json_number(&json, "fft_share", fft);
+    hl_json_end_object(&json);
+    return hl_print_json(inv, &json);
+}
+
+static halo_status check_memory(halo_context *ctx, const hl_universes_estimate *e)
+{
+    size_t limit = hl_memory_limit();
+    if (limit == 0 || (size_t)e->bytes <= limit) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_NOMEM, "these universes take %.1f GiB, this process may use %.1f GiB", (double)e->bytes / 1073741824.0,
+                   (double)limit / 1073741824.0);
+}
+
+static int run_universe(hl_invocation *inv)
+{
+    progress_line line = {.ctx = inv->ctx, .terminal = isatty(STDERR_FILENO), .quiet = inv->quiet};
+    hl_universes_hooks hooks = {.user = &line, .progress = show_progress, .stop = stop_asked};
+    hl_universes_settings *s;
+    hl_universes_estimate estimate;
+    hl_universes_progress result;
+    int rc = HL_EXIT_OK;
+
+    halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
+    if (st == HALO_OK) st = read_settings(inv, s);
+    if (st == HALO_OK) st = hl_universes_estimate_run(inv->ctx, s, &estimate);
+    if (st == HALO_OK) say_estimate(inv, s, &estimate);
+    if (st == HALO_OK && !hl_given(inv, "dry-run")) {
+        st = check_memory(inv->ctx, &estimate);
+        hl_catch_signals();
+        if (st == HALO_OK) st = hl_universes_make(inv->ctx, s, &hooks, &result);
+        if (st == HALO_OK) rc = print_result(inv, s, &result);
+    }
+    free(s);
+    return st == HALO_OK ? rc : hl_exit_code(st);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ command */
+
+static int run_keys(hl_invocation *inv)
+{
+    hl_str text = {0};
+    hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key where there is such an option.\n\n");
+    hl_config_help(hl_universes_keys(), &text);
+    return hl_print(inv, &text);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(hl_invocation *inv);
+} kinds[] = {{"universe", run_universe}, {"keys", run_keys}};
+
+static int synth(hl_invocation *inv)
+{
+    const char *names[HL_COUNT(kinds)];
+
+    for (size_t i = 0; i < HL_COUNT(kinds); i++) {
+        if (strcmp(inv->arg[0], kinds[i].name) == 0) return kinds[i].run(inv);
+        names[i] = kinds[i].name;
+    }
+    const char *near = hl_nearest(inv->arg[0], names, HL_COUNT(kinds));
+    (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "nothing to make is called '%s'%s%s%s; see 'halo help synth'", inv->arg[0], near ? " (did you mean '" : "",
+                  near ? near : "", near ? "'?)" : "");
+    return HL_EXIT_USAGE;
+}
+
+const hl_command hl_command_synth = {
+    .name = "synth",
+    .synopsis = "universe | baseline DIR | pack DIR FILE | keys  [key=value ...]",
+    .summary = "make training data from physics",
+    .details =
+        "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear spectrum of Eisenstein and Hu, second order "
+        "Lagrangian displacements, particle-mesh steps in the COLA frame, particle counts at one or more redshifts, in the published "
+        "CosmoUniverse layout. Parameters are drawn from the published priors or taken from a table. A killed run continues with the next "
+        "universe. 'halo synth keys' lists all settings.\n\n"
+        "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, variance and skewness.\n\n"
+        "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.",
+    .option = options,
+    .options = HL_COUNT(options),
+    .least = 1,
+    .most = -1,
+    .json = true,
+    .run = synth,
+};
