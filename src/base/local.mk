@@ -3,6 +3,7 @@
 libhalo_core_la_SOURCES += \
 	src/base/base.h \
 	src/base/clock.c src/base/clock.h \
+	src/base/config.c src/base/config.h \
 	src/base/context.c src/base/context.h \
 	src/base/file.c src/base/file.h \
 	src/base/json.c src/base/json.h \
@@ -11,4 +12,5 @@ libhalo_core_la_SOURCES += \
 	src/base/status.c \
 	src/base/str.c src/base/str.h \
 	src/base/topology.c src/base/topology.h \
+	src/base/version.c \
 	src/base/yaml.c src/base/yaml.h

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halo help: pages about commands, configuration keys and network files; man pages and completion for the build. */
 #include "cli/commands.h"
+#include "net/keys.h"
 #include "train/settings.h"
 
 static const hl_option options[] = {

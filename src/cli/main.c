@@ -2,6 +2,7 @@
 /* main.c -- parses the command line by the command's row and runs it. */
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "halo_build.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -54,6 +54,9 @@ typedef enum hl_need { HL_NEED_NETWORK = 0, HL_NEED_TRAINING, HL_NEED_EVALUATION
 halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **run);
 void hl_run_destroy(hl_run *run);
 
+/* As hl_run_create for training without data, compiled up to pass `after` (NULL: all). */
+halo_status hl_run_explain(halo_context *ctx, const hl_settings *set, const char *after, hl_run **run);
+
 halo_status hl_run_observe(hl_run *run, hl_observer call, void *user);
 void hl_run_tell(hl_run *run, const hl_event *event);
 
@@ -101,8 +104,10 @@ halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, 
 halo_status hl_rundir_begin(hl_run *run);
 /* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. */
 halo_status hl_rundir_checkpoint(hl_run *run, bool best);
-/* Newest checkpoint that loads whole; *path NULL when there is none. Broken ones are warned of. */
+/* As `resume` asks: nothing, a file, or the newest checkpoint that loads whole (broken ones are warned of; none at all is no error). */
 halo_status hl_rundir_resume(hl_run *run);
+/* The weights alone of the newest checkpoint that loads whole; an error when there is none. */
+halo_status hl_rundir_newest(hl_run *run);
 halo_status hl_rundir_summary(hl_run *run, const char *status, const hl_evaluation *last, double samples_per_second, double gflops);
 
 /* Observer that appends log.jsonl; user is an hl_runlog. */

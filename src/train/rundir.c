@@ -141,18 +141,20 @@ halo_status hl_rundir_checkpoint(hl_run *run, bool best)
     return remove_old(run);
 }
 
-static halo_status resume_newest(hl_run *run)
+/* *loaded: whether there was one. */
+static halo_status load_newest(hl_run *run, bool with_progress, bool *loaded)
 {
     int64_t *steps;
     size_t n;
     HL_TRY(list_steps(run, &steps, &n));
     halo_status st = HALO_OK;
+    *loaded = n > 0;
     for (size_t i = 0; i < n; i++) {
         char *path;
         HL_GOTO(st, step_path(run, steps[i], &path), free_steps);
-        st = hl_state_load(run, path, true);
-        if (st == HALO_OK) HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, path, run->at.step);
-        else if (st == HALO_ERR_FORMAT || st == HALO_ERR_IO) HL_WARN(run->ctx, "'%s' is not whole; trying the one before", path);
+        st = hl_state_load(run, path, with_progress);
+        if (st == HALO_OK && with_progress) HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, path, run->at.step);
+        if (st == HALO_ERR_FORMAT || st == HALO_ERR_IO) HL_WARN(run->ctx, "'%s' is not whole; trying the one before", path);
         free(path);
         if (st != HALO_ERR_FORMAT && st != HALO_ERR_IO) break;
     }
@@ -170,7 +172,15 @@ halo_status hl_rundir_resume(hl_run *run)
         return HALO_OK;
     }
     if (!*run->set.output) return hl_fail(run->ctx, HALO_ERR_USAGE, "'resume: auto' needs 'output'");
-    return resume_newest(run);
+    bool loaded;
+    return load_newest(run, true, &loaded);
+}
+
+halo_status hl_rundir_newest(hl_run *run)
+{
+    bool loaded;
+    HL_TRY(load_newest(run, false, &loaded));
+    return loaded ? HALO_OK : hl_fail(run->ctx, HALO_ERR_IO, "no checkpoint in '%s/checkpoints'", run->set.output);
 }
 
 static void summary_json(hl_run *run, const char *status, const hl_evaluation *last, double samples_per_second, double gflops, hl_json *j)

@@ -141,7 +141,7 @@ static hl_schedule make_schedule(const hl_settings *set)
 }
 
 /* Measured choices of implementations are kept in the run directory, so that a resumed run is the same run. */
-static halo_status compile_with_cache(hl_run *run, bool training, hl_program **program)
+static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
     hl_compile_options o = hl_run_compile_options(&run->set, training);
     char *cache = NULL;
@@ -150,23 +150,24 @@ static halo_status compile_with_cache(hl_run *run, bool training, hl_program **p
         HL_TRY(hl_path_join(run->ctx, run->set.output, "plan.json", &cache));
     }
     o.plan_cache = cache;
+    o.after = after;
     halo_status st = hl_compile(run->model, &o, program);
     free(cache);
     return st;
 }
 
-static halo_status make_programs(hl_run *run, hl_need need)
+static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
     if (need == HL_NEED_NETWORK) return HALO_OK;
     HL_TRY(hl_context_device(run->ctx, &run->dev));
     HL_TRY(hl_model_create(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
-    if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, &run->train));
-    if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, &run->eval));
+    if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after, &run->train));
+    if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, NULL, &run->eval));
     return HALO_OK;
 }
 
-halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **out)
+static halo_status create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, const char *after, hl_run **out)
 {
     hl_run *run;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*run), "a run", &run));
@@ -178,12 +179,22 @@ halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need nee
     HL_GOTO(st, apply_to_context(ctx, set), destroy);
     HL_GOTO(st, open_sources(run, splits), destroy);
     HL_GOTO(st, make_network(run), destroy);
-    HL_GOTO(st, make_programs(run, need), destroy);
+    HL_GOTO(st, make_programs(run, need, after), destroy);
     *out = run;
     return HALO_OK;
 destroy:
     hl_run_destroy(run);
     return st;
+}
+
+halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **run)
+{
+    return create(ctx, set, need, splits, NULL, run);
+}
+
+halo_status hl_run_explain(halo_context *ctx, const hl_settings *set, const char *after, hl_run **run)
+{
+    return create(ctx, set, HL_NEED_TRAINING, 0, after, run);
 }
 
 void hl_run_destroy(hl_run *run)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo bench */
+#include "cli/commands.h"
+#include "cli/ops_json.h"
+#include "cli/progress.h"
+#include "perf/bench.h"
+
+static const hl_option options[] = {
+    {.name = "steps", .letter = 'n', .type = HL_OPT_INT, .arg = "N", .help = "timed steps (default 5)"},
+    {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)"},
+};
+
+static void op_json(hl_json *j, const hl_op_info *op, bool timed)
+{
+    hl_json_object(j, NULL);
+    hl_json_string(j, "name", op->name);
+    hl_json_string(j, "kind", op->kind);
+    hl_json_string(j, "direction", op->direction);
+    hl_json_string(j, "impl", op->impl);
+    hl_json_number(j, "flops", op->flops);
+    hl_json_number(j, "bytes", op->bytes);
+    if (timed) {
+        hl_json_number(j, "seconds", op->seconds);
+        hl_json_number(j, "gflops", op->flops / op->seconds * 1e-9);
+    }
+    hl_json_end_object(j);
+}
+
+void hl_ops_json(const hl_program *program, bool timed, hl_json *j)
+{
+    hl_program_info info;
+    hl_program_info_get(program, &info);
+    hl_json_array(j, "ops");
+    for (int i = 0; i < info.ops; i++) {
+        hl_op_info op;
+        hl_program_op(program, i, &op);
+        op_json(j, &op, timed);
+    }
+    hl_json_end_array(j);
+}
+
+static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
+{
+    hl_json j = {0};
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "network", run->net->name);
+    hl_json_int(&j, "threads", run->ctx->threads);
+    hl_json_number(&j, "step_seconds", b->step_seconds);
+    hl_json_number(&j, "step_seconds_least", b->step_least);
+    hl_json_number(&j, "gflops", b->gflops);
+    hl_json_number(&j, "sgemm_gflops", b->sgemm_gflops);
+    hl_json_number(&j, "stream_gbs", b->stream_gbs);
+    hl_json_number(&j, "fraction_of_sgemm", b->fraction_of_sgemm);
+    hl_json_int(&j, "peak_rss_bytes", (int64_t)b->peak_rss_bytes);
+    hl_json_number(&j, "flops_step", b->flops_step);
+    hl_ops_json(run->train, true, &j);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
+static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
+{
+    hl_str t = {0};
+    hl_program_info info;
+    char memory[32];
+    hl_program_info_get(run->train, &info);
+    hl_str_addf(&t, "%-14s %-18s %-28s %9s %7s %8s %8s %8s\n", "layer", "operation", "implementation", "ms", "%", "GF/s", "of sgemm", "GB/s");
+    for (int i = 0; i < info.ops; i++) {
+        hl_op_info op;
+        hl_program_op(run->train, i, &op);
+        double gflops = op.flops / op.seconds * 1e-9;
+        hl_str_addf(&t, "%-14s %-18s %-28s %9.3f %7.1f %8.1f %8.2f %8.1f\n", op.name, op.kind, op.impl, op.seconds * 1e3,
+                    100 * op.seconds / b->step_seconds, gflops, gflops / b->sgemm_gflops, op.bytes / op.seconds * 1e-9);
+    }
+    hl_bytes_text((double)b->peak_rss_bytes, memory, sizeof(memory));
+    hl_str_addf(&t, "\nstep     %.2f ms (median), %.2f ms (least); %.1f GF, %.1f GF/s\n", b->step_seconds * 1e3, b->step_least * 1e3,
+                b->flops_step * 1e-9, b->gflops);
+    hl_str_addf(&t, "machine  sgemm %.1f GF/s, memory %.1f GB/s, %d threads: the step runs at %.2f of sgemm\n", b->sgemm_gflops, b->stream_gbs,
+                run->ctx->threads, b->fraction_of_sgemm);
+    hl_str_addf(&t, "memory   %s resident at most\n", memory);
+    return hl_print(inv, &t);
+}
+
+static int bench(hl_invocation *inv)
+{
+    hl_settings set;
+    hl_run *run;
+    hl_bench b;
+    hl_bench_options o = {.warmup = hl_given(inv, "warmup") ? (int)inv->number[1] : 2, .steps = hl_given(inv, "steps") ? (int)inv->number[0] : 5};
+    if (o.steps < 1 || o.steps > 1000000 || o.warmup < 0 || o.warmup > 1000000) {
+        (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'--steps' must be from 1 and '--warmup' from 0 to 1000000");
+        return HL_EXIT_USAGE;
+    }
+    halo_status st = hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set);
+    if (st != HALO_OK) return hl_exit_code(st);
+    set.output[0] = '\0'; /* a bench leaves nothing behind */
+    st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, 0, &run);
+    if (st != HALO_OK) return hl_exit_code(st);
+    st = hl_bench_step(run, &o, &b);
+    int rc = hl_exit_code(st);
+    if (st == HALO_OK) rc = inv->json ? print_json(inv, run, &b) : print_text(inv, run, &b);
+    hl_run_destroy(run);
+    return rc;
+}
+
+const hl_command hl_command_bench = {
+    .name = "bench",
+    .synopsis = "CONFIG [key=value ...]",
+    .summary = "time a training step, op by op, beside the machine's limits",
+    .details = "Runs training steps on generated input (no data is read) and prints time, GF/s and GB/s of every operation, and the step as a fraction "
+               "of the sgemm rate measured in the same run with the same threads. Example: halo bench cosmoflow variant=mlperf batch=1",
+    .option = options,
+    .options = HL_COUNT(options),
+    .least = 1,
+    .most = -1,
+    .json = true,
+    .run = bench,
+};

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo doctor: what this machine and this build offer, and what is odd about them. Never starts MPI. */
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "backend/backend.h"
+#include "base/context.h"
+#include "base/topology.h"
+
+static void machine(hl_invocation *inv, hl_str *t, hl_json *j)
+{
+    char host[256], memory[32];
+    hl_host_name(host, sizeof(host));
+    hl_bytes_text((double)hl_memory_limit(), memory, sizeof(memory));
+    hl_str_addf(t, "machine   %s, %d cores allowed to this process, %s memory\n", host, hl_usable_cores(), memory);
+    hl_json_string(j, "host", host);
+    hl_json_int(j, "cores", hl_usable_cores());
+    hl_json_int(j, "memory_bytes", (int64_t)hl_memory_limit());
+    hl_json_int(j, "threads", inv->ctx->threads);
+}
+
+static void backend(hl_invocation *inv, const halo_backend *b, hl_str *t, hl_json *j)
+{
+    halo_device *dev;
+    halo_device_info info = {0};
+    hl_json_object(j, NULL);
+    hl_json_string(j, "name", b->name);
+    halo_device_options o = {0};
+    halo_log_level level = inv->ctx->log_level;
+    hl_context_log_level(inv->ctx, HALO_LOG_ERROR);
+    bool works = b->open(inv->ctx, &o, &dev) == HALO_OK;
+    hl_context_log_level(inv->ctx, level);
+    hl_json_bool(j, "works", works);
+    if (works) {
+        dev->ops->describe(dev, &info);
+        hl_str_addf(t, "backend   %-5s %s%s%s\n", b->name, info.name, *info.details ? "; " : "", info.details);
+        hl_json_string(j, "device", info.name);
+        hl_json_string(j, "details", info.details);
+        dev->ops->close(dev);
+    } else {
+        hl_str_addf(t, "backend   %-5s does not work here: %s\n", b->name, halo_error_message(inv->ctx));
+        hl_json_string(j, "reason", halo_error_message(inv->ctx));
+    }
+    hl_json_end_object(j);
+}
+
+static void advice(hl_str *t, hl_json *j)
+{
+    const char *omp = getenv("OMP_NUM_THREADS"), *blas = getenv("OPENBLAS_NUM_THREADS");
+    hl_json_array(j, "advice");
+    if (omp && atoi(omp) > hl_usable_cores()) {
+        hl_str_addf(t, "advice    OMP_NUM_THREADS is %s, but only %d cores are allowed to this process\n", omp, hl_usable_cores());
+        hl_json_string(j, NULL, "OMP_NUM_THREADS is above the cores allowed to this process");
+    }
+    if (blas && omp && strcmp(blas, omp) != 0) {
+        hl_str_addf(t, "advice    OPENBLAS_NUM_THREADS (%s) differs from OMP_NUM_THREADS (%s)\n", blas, omp);
+        hl_json_string(j, NULL, "OPENBLAS_NUM_THREADS differs from OMP_NUM_THREADS");
+    }
+    hl_json_end_array(j);
+}
+
+static int doctor(hl_invocation *inv)
+{
+    hl_str t = {0};
+    hl_json j = {0};
+    hl_str_addf(&t, "halo      %s\n          %s\n", halo_version(), halo_version_details());
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "version", halo_version());
+    hl_json_string(&j, "build", halo_version_details());
+    machine(inv, &t, &j);
+    hl_json_array(&j, "backends");
+    for (const halo_backend *const *b = hl_backends(); *b; b++) backend(inv, *b, &t, &j);
+    hl_json_end_array(&j);
+    advice(&t, &j);
+    hl_json_end_object(&j);
+    int rc = inv->json ? hl_print_json(inv, &j) : hl_print(inv, &t);
+    hl_str_free(&t);
+    hl_json_free(&j);
+    return rc;
+}
+
+const hl_command hl_command_doctor = {
+    .name = "doctor",
+    .synopsis = "",
+    .summary = "say what this machine and this build offer",
+    .details = "Prints the version and libraries of this build, cores and memory allowed to this process, each backend and whether it works here, and "
+               "advice where settings disagree.",
+    .most = 0,
+    .json = true,
+    .run = doctor,
+};

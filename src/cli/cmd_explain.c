@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo explain */
+#include "cli/commands.h"
+#include "cli/ops_json.h"
+#include "cli/progress.h"
+
+enum { YAML, AFTER, MEASURE };
+static const hl_option options[] = {
+    [YAML] = {.name = "yaml", .help = "print the network as a network file and stop"},
+    [AFTER] = {.name = "after", .letter = 'a', .type = HL_OPT_TEXT, .arg = "PASS", .help = "print the program as it is after this pass (shape ... bind)"},
+    [MEASURE] = {.name = "measure", .help = "time the implementations as training does; default: the fixed order"},
+};
+
+static int print_yaml(hl_invocation *inv, const hl_settings *set)
+{
+    const int64_t unknown[4] = {0, 0, 0, 0};
+    struct halo_network *net;
+    char *text;
+    halo_status st = hl_run_network(inv->ctx, set, unknown, 0, &net);
+    if (st != HALO_OK) return hl_exit_code(st);
+    st = halo_network_text(net, &text);
+    halo_network_destroy(net);
+    if (st != HALO_OK) return hl_exit_code(st);
+    hl_str out = {0};
+    hl_str_add(&out, text);
+    free(text);
+    return hl_print(inv, &out);
+}
+
+static int print_json(hl_invocation *inv, const hl_run *run)
+{
+    hl_program_info info;
+    hl_json j = {0};
+    hl_program_info_get(run->train, &info);
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "network", run->net->name);
+    hl_json_string(&j, "layout", hl_layout_name(info.layout));
+    hl_json_int(&j, "parameters", info.parameters);
+    hl_json_number(&j, "flops_forward", info.flops_forward);
+    hl_json_number(&j, "flops_step", info.flops_step);
+    hl_json_int(&j, "peak_bytes", (int64_t)info.peak_bytes);
+    hl_json_int(&j, "weight_bytes", (int64_t)info.weight_bytes);
+    hl_json_int(&j, "state_bytes", (int64_t)info.state_bytes);
+    hl_json_int(&j, "activation_bytes", (int64_t)info.activation_bytes);
+    hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
+    hl_json_int(&j, "reorders", info.reorders);
+    hl_json_int(&j, "references", info.references);
+    hl_ops_json(run->train, false, &j);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
+static void totals(const hl_run *run, hl_str *t)
+{
+    hl_program_info i;
+    char count[32], peak[32], weights[32], state[32], activations[32], scratch[32];
+    hl_program_info_get(run->train, &i);
+    hl_count_text(i.parameters, count, sizeof(count));
+    hl_bytes_text((double)i.peak_bytes, peak, sizeof(peak));
+    hl_bytes_text((double)i.weight_bytes, weights, sizeof(weights));
+    hl_bytes_text((double)i.state_bytes, state, sizeof(state));
+    hl_bytes_text((double)i.activation_bytes, activations, sizeof(activations));
+    hl_bytes_text((double)i.scratch_bytes, scratch, sizeof(scratch));
+    hl_str_addf(t, "\nparameters  %s\nflops       %.2f GF forward, %.2f GF a training step\n", count, i.flops_forward * 1e-9, i.flops_step * 1e-9);
+    hl_str_addf(t, "memory      %s: weights and gradients %s, optimiser %s, activations %s, scratch %s\n", peak, weights, state, activations, scratch);
+    hl_str_addf(t, "layout      %s, %d activation reorders\n", hl_layout_name(i.layout), i.reorders);
+    if (i.references > 0) hl_str_addf(t, "warning     %d operations have only a reference implementation\n", i.references);
+}
+
+static int explain(hl_invocation *inv)
+{
+    hl_settings set;
+    hl_run *run;
+    halo_status st = hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set);
+    if (st != HALO_OK) return hl_exit_code(st);
+    if (inv->given[YAML]) return print_yaml(inv, &set);
+    set.plan = inv->given[MEASURE] ? HL_SET_PLAN_MEASURE : HL_SET_PLAN_FIXED;
+    set.output[0] = '\0';
+    st = hl_run_explain(inv->ctx, &set, inv->text[AFTER], &run);
+    if (st != HALO_OK) return hl_exit_code(st);
+    int rc;
+    if (inv->json) rc = print_json(inv, run);
+    else {
+        hl_str text = {0};
+        st = hl_program_print(run->train, &text);
+        if (st == HALO_OK && !inv->text[AFTER]) totals(run, &text);
+        rc = st == HALO_OK ? hl_print(inv, &text) : hl_exit_code(st);
+    }
+    hl_run_destroy(run);
+    return rc;
+}
+
+const hl_command hl_command_explain = {
+    .name = "explain",
+    .synopsis = "CONFIG [key=value ...]",
+    .summary = "show the program that a network becomes",
+    .details = "Compiles the training step and prints its values and operations in order: layer, operation, implementation, shapes, flops, bytes; then "
+               "parameters, memory by kind and the number of activation reorders. Nothing is trained and no data is read.",
+    .option = options,
+    .options = HL_COUNT(options),
+    .least = 1,
+    .most = -1,
+    .json = true,
+    .run = explain,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo inspect */
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "base/file.h"
+
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* A configuration: resolved, with what its network is. */
+static int inspect_config(hl_invocation *inv, const char *path)
+{
+    hl_settings set;
+    hl_str text = {0};
+    halo_status st = hl_settings_load(inv->ctx, path, 0, NULL, &set);
+    if (st != HALO_OK) return hl_exit_code(st);
+    if (inv->json) {
+        hl_json j = {0};
+        hl_keys keys = hl_settings_keys();
+        hl_json_object(&j, NULL);
+        hl_json_string(&j, "kind", "configuration");
+        for (size_t i = 0; i < keys.n; i++) {
+            hl_str value = {0};
+            hl_config_value(&keys.key[i], &set, &value);
+            hl_json_string(&j, keys.key[i].name, value.s ? value.s : "");
+            hl_str_free(&value);
+        }
+        hl_json_end_object(&j);
+        return hl_print_json(inv, &j);
+    }
+    hl_config_write(hl_settings_keys(), &set, &text);
+    return hl_print(inv, &text);
+}
+
+typedef struct listing { hl_str *text; hl_json *json; int64_t total; } listing;
+
+static halo_status visit(void *user, const char *name, halo_dtype type, int ndim, const int64_t *dim)
+{
+    listing *l = user;
+    hl_str shape = {0};
+    int64_t count = 1;
+    for (int i = 0; i < ndim; i++) {
+        hl_str_addf(&shape, "%s%" PRId64, i ? " x " : "", dim[i]);
+        count *= dim[i];
+    }
+    l->total += count * (int64_t)hl_dtype_size(type);
+    hl_str_addf(l->text, "  %-40s %-4s %s\n", name, hl_dtype_name(type), shape.s ? shape.s : "");
+    hl_json_object(l->json, NULL);
+    hl_json_string(l->json, "name", name);
+    hl_json_string(l->json, "type", hl_dtype_name(type));
+    hl_json_string(l->json, "shape", shape.s ? shape.s : "");
+    hl_json_end_object(l->json);
+    hl_str_free(&shape);
+    return HALO_OK;
+}
+
+static halo_status checkpoint_head(hl_ckpt *file, hl_str *text, hl_json *json)
+{
+    static const char *const names[] = {"epoch", "step", "step_in_epoch", "optimizer_steps"};
+    double best;
+    for (size_t i = 0; i < HL_COUNT(names); i++) {
+        int64_t value;
+        HL_TRY(hl_ckpt_get_int(file, names[i], &value));
+        hl_str_addf(text, "  %-16s %" PRId64 "\n", names[i], value);
+        hl_json_int(json, names[i], value);
+    }
+    HL_TRY(hl_ckpt_get_number(file, "best_loss", &best));
+    hl_str_addf(text, "  %-16s %.6g\n", "best_loss", best);
+    hl_json_number(json, "best_loss", best);
+    return HALO_OK;
+}
+
+/* A checkpoint: position, then every array. `taken` is false when the file is something else. */
+static halo_status inspect_checkpoint(hl_invocation *inv, const char *path, hl_str *text, hl_json *json, bool *taken)
+{
+    hl_ckpt *file;
+    listing l = {text, json, 0};
+    HL_TRY(hl_ckpt_open(inv->ctx, path, &file));
+    *taken = hl_ckpt_has(file, "format") && hl_ckpt_has(file, "network");
+    halo_status st = HALO_OK;
+    if (*taken) {
+        char bytes[32];
+        hl_str_addf(text, "checkpoint '%s'\n", path);
+        hl_json_string(json, "kind", "checkpoint");
+        hl_json_string(json, "path", path);
+        st = checkpoint_head(file, text, json);
+        hl_json_array(json, "arrays");
+        if (st == HALO_OK) st = hl_ckpt_list(file, visit, &l);
+        hl_json_end_array(json);
+        hl_bytes_text((double)l.total, bytes, sizeof(bytes));
+        hl_str_addf(text, "  %s in all\n", bytes);
+    }
+    (void)hl_ckpt_close(file, false);
+    return st;
+}
+
+static int inspect(hl_invocation *inv)
+{
+    const char *path = inv->arg[0];
+    hl_str text = {0};
+    hl_json json = {0};
+    bool taken = false;
+    if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return inspect_config(inv, path);
+    hl_json_object(&json, NULL);
+    halo_status st = hl_is_directory(path) ? HALO_OK : inspect_checkpoint(inv, path, &text, &json, &taken);
+    if (st == HALO_OK && !taken) st = hl_data_inspect(inv->ctx, path, &text, &json);
+    hl_json_end_object(&json);
+    int rc = hl_exit_code(st);
+    if (st == HALO_OK) rc = inv->json ? hl_print_json(inv, &json) : hl_print(inv, &text);
+    if (st == HALO_OK && !inv->json) hl_json_free(&json);
+    else hl_str_free(&text);
+    if (st != HALO_OK) hl_json_free(&json);
+    return rc;
+}
+
+const hl_command hl_command_inspect = {
+    .name = "inspect",
+    .synopsis = "FILE",
+    .summary = "show what a data set, checkpoint or configuration holds",
+    .details = "FILE is a data file or a directory of them, a checkpoint, or a configuration.",
+    .least = 1,
+    .most = 1,
+    .json = true,
+    .run = inspect,
+};

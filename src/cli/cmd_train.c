@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halo train */
+#include "cli/commands.h"
+#include "cli/progress.h"
+
+static unsigned splits_of(const hl_settings *set)
+{
+    bool validates = set->data.synthetic || *set->data.validation;
+    return 1u << HL_TRAIN | (validates ? 1u << HL_VALIDATION : 0);
+}
+
+static halo_status train_run(hl_invocation *inv, hl_run *run)
+{
+    hl_progress_line progress;
+    hl_runlog *log = NULL;
+    hl_progress_init(&progress, run, inv->quiet);
+    if (*run->set.output) {
+        HL_TRY(hl_runlog_open(run, &log));
+        (void)hl_run_observe(run, hl_runlog_event, log);
+    }
+    (void)hl_run_observe(run, hl_progress_event, &progress);
+    run->stop_requested = hl_signal_caught;
+    halo_status st = hl_run_train(run);
+    hl_runlog_close(log);
+    return st;
+}
+
+static int report(hl_invocation *inv, const hl_run *run, halo_status st)
+{
+    hl_json j = {0};
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "status", st == HALO_OK ? "done" : "stopped");
+    hl_json_int(&j, "steps", run->at.step);
+    hl_json_int(&j, "epochs", run->at.epoch);
+    hl_json_number(&j, "best_loss", run->at.best);
+    hl_json_number(&j, "seconds", run->at.seconds);
+    hl_json_string(&j, "output", run->set.output);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
+static int train(hl_invocation *inv)
+{
+    hl_settings set;
+    hl_run *run;
+    hl_catch_signals();
+    halo_status st = hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set);
+    if (st == HALO_OK) st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, splits_of(&set), &run);
+    if (st != HALO_OK) return hl_exit_code(st);
+    st = train_run(inv, run);
+    int rc = hl_exit_code(st);
+    if (inv->json && (st == HALO_OK || st == HALO_ERR_STOPPED)) {
+        int printed = report(inv, run, st);
+        if (printed != HL_EXIT_OK) rc = printed;
+    }
+    hl_run_destroy(run);
+    return rc;
+}
+
+const hl_command hl_command_train = {
+    .name = "train",
+    .synopsis = "CONFIG [key=value ...]",
+    .summary = "train a network",
+    .details = "CONFIG is a YAML file or the name of a zoo network; key=value overrides any key ('halo help config' lists them). With 'output: DIR' "
+               "the run's configuration, log, checkpoints and summary go there; 'resume=auto' continues. SIGTERM, SIGINT or SIGUSR1 stop at the next "
+               "step with a checkpoint and exit code 3.",
+    .least = 1,
+    .most = -1,
+    .json = true,
+    .run = train,
+};

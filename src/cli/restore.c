@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/restore.h"
+#include "base/file.h"
+
+#include <stdio.h>
+
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* The settings that a checkpoint carries, then the overrides. */
+static halo_status settings_of_checkpoint(hl_invocation *inv, const char *path, hl_settings *set)
+{
+    char *text, *network;
+    hl_yaml *root;
+    HL_TRY(hl_state_peek(inv->ctx, path, &text, &network));
+    free(network);
+    halo_status st = hl_config_defaults(inv->ctx, hl_settings_keys(), set);
+    if (st == HALO_OK && (st = hl_yaml_parse(inv->ctx, path, text, strlen(text), &root)) == HALO_OK) {
+        st = hl_config_apply(inv->ctx, hl_settings_keys(), set, path, root);
+        hl_yaml_destroy(root);
+    }
+    free(text);
+    for (int i = 1; i < inv->args && st == HALO_OK; i++) st = hl_config_override(inv->ctx, hl_settings_keys(), set, inv->arg[i]);
+    return st;
+}
+
+static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **checkpoint)
+{
+    const char *config = inv->arg[0], *given = hl_option_text(inv, "checkpoint");
+    if (given) HL_TRY(hl_strdup(inv->ctx, given, checkpoint));
+    if (hl_is_directory(config)) {
+        char *path;
+        HL_TRY(hl_path_join(inv->ctx, config, "config.yaml", &path));
+        halo_status st = hl_settings_load(inv->ctx, path, inv->args - 1, inv->arg + 1, set);
+        free(path);
+        return st;
+    }
+    if (!ends_with(config, ".h5") && !ends_with(config, ".hdf5")) return hl_settings_load(inv->ctx, config, inv->args - 1, inv->arg + 1, set);
+    HL_TRY(settings_of_checkpoint(inv, config, set));
+    return *checkpoint ? HALO_OK : hl_strdup(inv->ctx, config, checkpoint);
+}
+
+static halo_status choose_split(hl_invocation *inv, const hl_settings *set, hl_split *split)
+{
+    static const char *const names[] = {"train", "validation", "test"};
+    const char *given = hl_option_text(inv, "split");
+    if (!given) {
+        *split = *set->data.test || set->data.synthetic ? HL_TEST : *set->data.validation ? HL_VALIDATION : HL_TRAIN;
+        return HALO_OK;
+    }
+    for (int i = 0; i < HL_SPLITS; i++)
+        if (strcmp(given, names[i]) == 0) {
+            *split = (hl_split)i;
+            return HALO_OK;
+        }
+    return hl_fail(inv->ctx, HALO_ERR_USAGE, "unknown split '%s'; train, validation or test", given);
+}
+
+static halo_status load_weights(hl_run *run, const char *checkpoint)
+{
+    char best[HL_TEXT_MAX + 32];
+    if (checkpoint) return hl_state_load(run, checkpoint, false);
+    if (!*run->set.output) return hl_fail(run->ctx, HALO_ERR_USAGE, "no weights: give --checkpoint FILE, or a configuration with 'output'");
+    snprintf(best, sizeof(best), "%s/checkpoints/best.h5", run->set.output);
+    if (hl_file_exists(best)) return hl_state_load(run, best, false);
+    return hl_rundir_newest(run);
+}
+
+halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **out)
+{
+    hl_settings *set;
+    char *checkpoint = NULL;
+    hl_run *run = NULL;
+    halo_status st;
+    HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*set), "settings", &set));
+    HL_GOTO(st, load_settings(inv, set, &checkpoint), free_set);
+    HL_GOTO(st, choose_split(inv, set, split), free_set);
+    HL_GOTO(st, hl_run_create(inv->ctx, set, HL_NEED_EVALUATION, 1u << *split, &run), free_set);
+    HL_GOTO(st, load_weights(run, checkpoint), destroy_run);
+    *out = run;
+    goto free_set;
+destroy_run:
+    hl_run_destroy(run);
+free_set:
+    free(checkpoint);
+    free(set);
+    return st;
+}

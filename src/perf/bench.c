@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perf/bench.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/topology.h"
+
+enum { GEMM = 2048, GEMM_REPETITIONS = 10 };
+
+typedef struct feed { float *x, *y; } feed;
+
+static halo_status make_feed(hl_run *run, feed *f)
+{
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, batch = run->set.batch / run->set.train.accumulate;
+    size_t nx = (size_t)(batch * in[0] * in[1] * in[2] * in[3]), ny = (size_t)(batch * out[0] * out[1] * out[2] * out[3]);
+    HL_TRY(hl_aligned(run->ctx, nx * sizeof(float), "bench input", &f->x));
+    halo_status st = hl_aligned(run->ctx, ny * sizeof(float), "bench targets", &f->y);
+    if (st != HALO_OK) {
+        free(f->x);
+        return st;
+    }
+    for (size_t i = 0; i < nx; i += 2) {
+        double z[2];
+        hl_rng_normal2((uint64_t)run->set.seed, HL_STREAM_SYNTHETIC, i, 0, z);
+        f->x[i] = (float)z[0];
+        if (i + 1 < nx) f->x[i + 1] = (float)z[1];
+    }
+    for (size_t i = 0; i < ny; i++) f->y[i] = (float)hl_rng_uniform((uint64_t)run->set.seed, HL_STREAM_SYNTHETIC, i, 1) * 2 - 1;
+    return HALO_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static halo_status one_step(hl_run *run, const feed *f, double *seconds)
+{
+    hl_batch batch = {.dtype = HALO_F32, .x = f->x, .y = f->y};
+    hl_step_options o = {.lr = 1e-6, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step++, .update = true, .grad_scale = 1};
+    hl_step_result r;
+    double begin = hl_now();
+    HL_TRY(hl_program_train(run->train, &batch, &o, &r));
+    *seconds = hl_now() - begin;
+    return HALO_OK;
+}
+
+static halo_status time_steps(hl_run *run, const feed *f, const hl_bench_options *o, double *seconds)
+{
+    double ignored;
+    for (int i = 0; i < o->warmup; i++) HL_TRY(one_step(run, f, &ignored));
+    hl_program_time(run->train, true);
+    for (int i = 0; i < o->steps; i++) HL_TRY(one_step(run, f, &seconds[i]));
+    hl_program_time(run->train, false);
+    return HALO_OK;
+}
+
+static halo_status limits(hl_run *run, hl_bench *b)
+{
+    double gemm, stream;
+    if (!run->dev->ops->limits) return HALO_OK;
+    HL_TRY(run->dev->ops->limits(run->dev, GEMM, GEMM_REPETITIONS, &gemm, &stream));
+    if (!(b->sgemm_gflops >= gemm)) b->sgemm_gflops = gemm;
+    if (!(b->stream_gbs >= stream)) b->stream_gbs = stream;
+    return HALO_OK;
+}
+
+halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench *out)
+{
+    hl_bench b = {.sgemm_gflops = NAN, .stream_gbs = NAN};
+    hl_program_info info;
+    feed f;
+    double *seconds;
+    halo_status st;
+    HL_TRY(make_feed(run, &f));
+    HL_GOTO(st, hl_calloc(run->ctx, (size_t)options->steps, sizeof(double), "timings", &seconds), free_feed);
+    HL_GOTO(st, limits(run, &b), free_seconds);
+    HL_GOTO(st, time_steps(run, &f, options, seconds), free_seconds);
+    b.peak_rss_bytes = hl_peak_rss_bytes();
+    HL_GOTO(st, limits(run, &b), free_seconds);
+    qsort(seconds, (size_t)options->steps, sizeof(double), by_value);
+    hl_program_info_get(run->train, &info);
+    b.step_least = seconds[0];
+    b.step_seconds = seconds[options->steps / 2];
+    b.flops_step = info.flops_step;
+    b.gflops = info.flops_step / b.step_seconds * 1e-9;
+    b.fraction_of_sgemm = b.gflops / b.sgemm_gflops;
+    *out = b;
+free_seconds:
+    free(seconds);
+free_feed:
+    free(f.x);
+    free(f.y);
+    return st;
+}
