@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conformance.c -- every operation of every backend of this build against the reference in double: random shapes, boxes, margins and layouts,
+ * every implementation that offers itself, with several instruction sets and thread counts.
+ *
+ * HALO_TRIALS is the number of random operations per kind. `conformance.test KIND SEED` runs one of them and prints its description.
+ */
+#include "dress.h"
+
+#include "tests/check.h"
+#include "tests/tap.h"
+
+typedef struct subject {
+    char name[64];
+    halo_device *dev;
+    double tolerance;
+    bool all_layouts; /* more than it lists */
+} subject;
+
+enum { MAX_SUBJECTS = 16, MAX_IMPLS = 24, NOTES = 3 };
+
+/* What one kind did on one subject. */
+typedef struct tally {
+    int runs, failed, declined;
+    double worst;
+    struct { char impl[48]; int runs; } by[MAX_IMPLS];
+} tally;
+
+static void count_impl(tally *y, const char *impl)
+{
+    for (int i = 0; i < MAX_IMPLS; i++) {
+        if (!y->by[i].runs) snprintf(y->by[i].impl, sizeof(y->by[i].impl), "%.47s", impl);
+        if (strcmp(y->by[i].impl, impl) != 0) continue;
+        y->by[i].runs++;
+        return;
+    }
+}
+
+static bool depends_on_layout(const trial *t)
+{
+    for (int i = 0; i < HALO_ROLES; i++)
+        if (t->t[i].dress == DRESS_PROGRAM || t->t[i].dress == DRESS_AUX) return true;
+    return false;
+}
+
+static void run_layout(const subject *s, const trial *t, halo_layout layout, halo_device *oracle, tally *y, bool loud)
+{
+    dressed x;
+    halo_candidate c[HALO_MAX_CANDIDATES];
+    dress_up(&x, t, s->dev, layout, oracle, s->tolerance);
+    int n = hl_op_candidates(s->dev, &x.d, c);
+    if (n == 0) y->declined++;
+    if (n == 0 && loud) dress_print(&x, NULL);
+    for (int i = 0; i < n; i++) {
+        x.why[0] = 0;
+        x.worst = 0;
+        bool good = dress_run(&x, &c[i], t->seed % 4 == 0 ? 2 : 1);
+        y->runs++;
+        count_impl(y, c[i].impl);
+        y->worst = fmax(y->worst, x.worst);
+        if (!good && y->failed++ < NOTES) tap_note("%s", s->name);
+        if (loud || (!good && y->failed <= NOTES)) dress_print(&x, &c[i]);
+    }
+    dress_off(&x);
+}
+
+static void run_trial(const subject *s, const trial *t, halo_device *oracle, tally *y, bool loud)
+{
+    static const halo_layout all[] = {HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C, HALO_LAYOUTS};
+    const halo_layout *layouts = s->all_layouts ? all : s->dev->layouts;
+    for (int i = 0; layouts[i] != HALO_LAYOUTS; i++) {
+        run_layout(s, t, layouts[i], oracle, y, loud);
+        if (!depends_on_layout(t)) break;
+    }
+}
+
+static void report(const subject *s, halo_op_kind kind, const tally *y)
+{
+    tap_ok(y->runs > 0 && y->failed == 0, "%s: %s: %d of %d runs agree, worst error %.2g of %.0e (%d declined)", s->name,
+           hl_op_kind_name(kind), y->runs - y->failed, y->runs, y->worst, s->tolerance, y->declined);
+    for (int i = 0; i < MAX_IMPLS && y->by[i].runs; i++)
+        if (strcmp(y->by[i].impl, "ref") != 0) tap_note("  %s: %d", y->by[i].impl, y->by[i].runs);
+}
+
+static int trials_of(halo_op_kind kind)
+{
+    const char *text = getenv("HALO_TRIALS"), *sanitizer = getenv("HALO_SANITIZER");
+    int n = text ? (int)strtol(text, NULL, 10) : 24;
+    if (!text && kind <= HALO_OP_CONV_BWD_WEIGHTS) n *= 2;
+    return !text && sanitizer && *sanitizer ? (n + 3) / 4 : n;
+}
+
+static void run_kind(const subject *subjects, int n, halo_op_kind kind, halo_device *oracle)
+{
+    tally y[MAX_SUBJECTS];
+    memset(y, 0, sizeof(y));
+    for (int k = 0; k < trials_of(kind); k++) {
+        trial t;
+        trial_make(&t, kind, (uint64_t)k + 1, oracle);
+        for (int i = 0; i < n; i++) run_trial(&subjects[i], &t, oracle, &y[i], false);
+        trial_free(&t);
+    }
+    for (int i = 0; i < n; i++) report(&subjects[i], kind, &y[i]);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- subjects */
+
+static void add_subject(subject *list, int *n, halo_context *ctx, const char *backend, halo_device_options options, double tolerance)
+{
+    subject *s = &list[*n];
+    HL_BUG_UNLESS(*n < MAX_SUBJECTS);
+    *s = (subject){.tolerance = tolerance, .all_layouts = strcmp(backend, "ref") == 0};
+    snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.f64 ? " f64" : "", options.isa ? " " : "", options.isa ? options.isa : "");
+    if (options.threads)
+        snprintf(s->name + strlen(s->name), sizeof(s->name) - strlen(s->name), " x%d", options.threads);
+    if (hl_device_open(ctx, backend, &options, &s->dev) == HALO_OK)
+        (*n)++;
+    else
+        tap_skip("%s: %s", s->name, halo_error_message(ctx));
+}
+
+static int all_subjects(subject *list, halo_context *ctx)
+{
+    static const char *const isas[] = {"generic", "avx2", "avx512f"};
+    static const int threads[] = {1, 2, 3};
+    int n = 0;
+    for (const halo_backend *const *b = hl_backends(); *b; b++) {
+        const char *name = (*b)->name;
+        if (strcmp(name, "ref") == 0) {
+            add_subject(list, &n, ctx, name, (halo_device_options){.f64 = true}, 2e-13);
+            add_subject(list, &n, ctx, name, (halo_device_options){.f64 = false}, 2e-7);
+        } else if (strcmp(name, "cpu") == 0) {
+            for (size_t i = 0; i < HL_COUNT(isas); i++)
+                for (size_t k = 0; k < HL_COUNT(threads); k++)
+                    add_subject(list, &n, ctx, name, (halo_device_options){.isa = isas[i], .threads = threads[k]}, 5e-6);
+        } else {
+            add_subject(list, &n, ctx, name, (halo_device_options){.threads = 0}, 5e-6);
+        }
+    }
+    return n;
+}
+
+static void run_one(const subject *subjects, int n, const char *kind, const char *seed, halo_device *oracle)
+{
+    for (int k = 0; k < HALO_OP_KINDS; k++) {
+        if (strcmp(hl_op_kind_name((halo_op_kind)k), kind) != 0) continue;
+        trial t;
+        trial_make(&t, (halo_op_kind)k, strtoull(seed, NULL, 10), oracle);
+        for (int i = 0; i < n; i++) {
+            tally y = {0};
+            printf("# %s\n", subjects[i].name);
+            run_trial(&subjects[i], &t, oracle, &y, true);
+            report(&subjects[i], (halo_op_kind)k, &y);
+        }
+        trial_free(&t);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    halo_context *ctx;
+    halo_device *oracle;
+    subject subjects[MAX_SUBJECTS];
+    check_status(NULL, halo_context_create(NULL, &ctx), "context");
+    check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.f64 = true}, &oracle), "oracle");
+    int n = all_subjects(subjects, ctx);
+    if (argc == 3)
+        run_one(subjects, n, argv[1], argv[2], oracle);
+    else
+        for (int k = 0; k < HALO_OP_KINDS; k++)
+            if (k != HALO_OP_CONV_IMAGE) run_kind(subjects, n, (halo_op_kind)k, oracle);
+    for (int i = 0; i < n; i++) subjects[i].dev->ops->close(subjects[i].dev);
+    oracle->ops->close(oracle);
+    halo_context_destroy(ctx);
+    return tap_done();
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suite.c -- see suite.h: the generator, one function per family of operations, and the oracle's run. */
+#include "suite.h"
+
+#include "tests/check.h"
+
+/* -------------------------------------------------------------------------------------------------- random numbers */
+
+uint64_t rng_next(rng *r) /* splitmix64 (Steele, Lea & Flood 2014) */
+{
+    uint64_t z = r->state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+int64_t rng_int(rng *r, int64_t lo, int64_t hi) { return lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1)); }
+bool rng_chance(rng *r, int percent) { return rng_int(r, 0, 99) < percent; }
+double rng_uniform(rng *r, double lo, double hi) { return lo + (hi - lo) * (double)(rng_next(r) >> 11) * 0x1p-53; }
+
+double rng_normal(rng *r) /* sum of uniforms: tails do not matter here */
+{
+    double s = 0;
+    for (int i = 0; i < 4; i++) s += rng_uniform(r, -1, 1);
+    return s * 0.866;
+}
+
+#define PICK(r, ...) pick(r, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+static int64_t pick(rng *r, const int64_t *from, size_t n) { return from[rng_int(r, 0, (int64_t)n - 1)]; }
+
+/* --------------------------------------------------------------------------------------------------------- operands */
+
+int64_t operand_cells(const operand *o)
+{
+    int64_t n = 1;
+    for (int i = 0; i < HALO_DIMS; i++) n *= o->ext[i] + (i >= HALO_D ? o->margin[i - HALO_D][0] + o->margin[i - HALO_D][1] : 0);
+    return n;
+}
+
+halo_operand operand_plain(const operand *o)
+{
+    bool real = o->type == HALO_NONE || o->type == HALO_F32 || o->type == HALO_F64;
+    return hl_operand_margined(real ? HALO_F64 : o->type, HALO_NCDHW, o->ext, o->margin);
+}
+
+static operand *use(trial *t, halo_role role, dress how, bool in, bool out, const int64_t ext[HALO_DIMS])
+{
+    operand *o = &t->t[role];
+    *o = (operand){.dress = how, .in = in, .out = out};
+    memcpy(o->ext, ext, sizeof(o->ext));
+    return o;
+}
+
+static operand *use5(trial *t, halo_role role, dress how, bool in, bool out, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
+{
+    return use(t, role, how, in, out, (const int64_t[]){n, c, d, h, w});
+}
+
+static operand *use_flat(trial *t, halo_role role, dress how, bool in, bool out, int64_t n)
+{
+    return use5(t, role, how, in, out, 1, 1, 1, 1, n);
+}
+
+static void random_margin(rng *r, operand *o, int percent)
+{
+    for (int k = 0; k < 3; k++)
+        for (int side = 0; side < 2; side++) o->margin[k][side] = rng_chance(r, percent) ? rng_int(r, 0, 3) : 0;
+}
+
+/* Values an f32 holds exactly. */
+static void fill_normal(rng *r, operand *o)
+{
+    int64_t n = operand_cells(o);
+    o->value = check_alloc(n, sizeof(double));
+    for (int64_t i = 0; i < n; i++) o->value[i] = (double)(float)rng_normal(r);
+}
+
+static void fill_integers(rng *r, operand *o, int64_t lo, int64_t hi)
+{
+    int64_t n = operand_cells(o);
+    o->value = check_alloc(n, sizeof(double));
+    for (int64_t i = 0; i < n; i++) o->value[i] = (double)rng_int(r, lo, hi);
+}
+
+static void fill_rest(rng *r, trial *t)
+{
+    for (int i = 0; i < HALO_ROLES; i++)
+        if (t->t[i].dress != DRESS_NONE && t->t[i].in && !t->t[i].value) fill_normal(r, &t->t[i]);
+}
+
+static void random_extents(rng *r, int64_t ext[HALO_DIMS], int64_t most)
+{
+    ext[HALO_N] = rng_int(r, 1, 3);
+    ext[HALO_C] = PICK(r, 1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 20, 24, 33);
+    for (int k = HALO_D; k < HALO_DIMS; k++) ext[k] = rng_int(r, 1, k == HALO_W ? 2 * most : most);
+    if (rng_chance(r, 15)) ext[HALO_D] = 1;
+}
+
+static void random_act(rng *r, halo_op_desc *d)
+{
+    d->act = (halo_act)rng_int(r, 0, HALO_ACT_SCALE);
+    d->slope = d->act == HALO_ACT_SCALE ? -1.5 : 0.125;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- windows */
+
+/* Sets window, output extents and input extents of a conv or pool; kernels up to `most`. */
+static void random_window(rng *r, halo_op_desc *d, int64_t most, int64_t in[HALO_DIMS], int64_t out[HALO_DIMS])
+{
+    halo_window *w = &d->window;
+    bool equal = rng_chance(r, 60), flat = rng_chance(r, 15);
+    for (int k = 0; k < 3; k++) {
+        if (k == 0 || !equal) {
+            w->kernel[k] = rng_chance(r, 50) ? 3 : rng_int(r, 1, most);
+            w->stride[k] = PICK(r, 1, 1, 1, 2, 2, 3);
+            w->dilation[k] = PICK(r, 1, 1, 1, 1, 2, 3);
+        } else {
+            w->kernel[k] = w->kernel[0], w->stride[k] = w->stride[0], w->dilation[k] = w->dilation[0];
+        }
+        if (flat && k == 0) {
+            w->kernel[0] = w->stride[0] = w->dilation[0] = 1;
+            out[HALO_D] = 1;
+            equal = false;
+        }
+        int64_t span = w->dilation[k] * (w->kernel[k] - 1) + 1, pad_hi = rng_int(r, 0, span / 2 + 1);
+        w->pad_lo[k] = rng_chance(r, 8) ? -rng_int(r, 1, 2) : rng_chance(r, 50) ? (span - 1) / 2 : rng_int(r, 0, span / 2 + 1);
+        in[HALO_D + k] = (out[HALO_D + k] - 1) * w->stride[k] + span - w->pad_lo[k] - pad_hi + rng_int(r, 0, w->stride[k] - 1);
+        in[HALO_D + k] = hl_max64(1, in[HALO_D + k]);
+    }
+}
+
+static int64_t product(const int64_t *e, int n)
+{
+    int64_t p = 1;
+    for (int i = 0; i < n; i++) p *= e[i];
+    return p;
+}
+
+/* Input x extents, output y extents of a convolution of bearable size. */
+static void conv_shape(rng *r, halo_op_desc *d, int64_t x[HALO_DIMS], int64_t y[HALO_DIMS])
+{
+    int64_t work;
+    do {
+        random_extents(r, x, 5);
+        random_extents(r, y, 6);
+        y[HALO_N] = x[HALO_N];
+        if (rng_chance(r, 25)) x[HALO_C] = PICK(r, 1, 4);
+        random_window(r, d, rng_chance(r, 20) ? 7 : 4, x, y);
+        work = product(y, 5) * x[HALO_C] * product(d->window.kernel, 3);
+    } while (work > TRIAL_WORK || product(x, 5) > TRIAL_WORK);
+}
+
+static void make_conv(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t x[HALO_DIMS], y[HALO_DIMS];
+    conv_shape(r, d, x, y);
+    const int64_t w[HALO_DIMS] = {y[HALO_C], x[HALO_C], d->window.kernel[0], d->window.kernel[1], d->window.kernel[2]};
+    bool bias = rng_chance(r, 70);
+    if (d->kind == HALO_OP_CONV_FWD) {
+        random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, x), 50);
+        use(t, HALO_WT, DRESS_MASTER, true, false, w);
+        if (bias) use_flat(t, HALO_B, DRESS_MASTER, true, false, y[HALO_C]);
+        random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, y), 30);
+        random_act(r, d);
+    } else if (d->kind == HALO_OP_CONV_BWD_DATA) {
+        d->accumulate = rng_chance(r, 40);
+        random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, y), 40);
+        use(t, HALO_WT, DRESS_MASTER, true, false, w);
+        random_margin(r, use(t, HALO_DX, DRESS_PROGRAM, d->accumulate, true, x), 30);
+    } else {
+        d->accumulate = rng_chance(r, 40);
+        random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, x), 50);
+        random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, y), 30);
+        use(t, HALO_DW, DRESS_MASTER, d->accumulate, true, w);
+        if (bias) use_flat(t, HALO_DB, DRESS_MASTER, d->accumulate, true, y[HALO_C]);
+    }
+}
+
+static halo_dtype aux_type(const halo_op_desc *d) { return product(d->window.kernel, 3) > 256 ? HALO_I32 : HALO_U8; }
+
+static void make_pool_fwd(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t x[HALO_DIMS], y[HALO_DIMS];
+    do {
+        random_extents(r, y, 5);
+        memcpy(x, y, sizeof(x));
+        random_window(r, d, rng_chance(r, 5) ? 7 : 4, x, y);
+    } while (product(y, 5) * product(d->window.kernel, 3) > TRIAL_WORK || product(x, 5) > TRIAL_WORK);
+    d->pool = (halo_pool)rng_int(r, 0, 1);
+    d->count_pad = rng_chance(r, 50);
+    operand *in = use(t, HALO_X, DRESS_PROGRAM, true, false, x);
+    random_margin(r, in, 40);
+    if (rng_chance(r, 50)) fill_integers(r, in, -2, 2); /* ties: the first wins */
+    random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, y), 30);
+    if (d->pool == HALO_POOL_MAX && rng_chance(r, 80)) {
+        operand *aux = use(t, HALO_AUX, DRESS_AUX, false, true, y);
+        aux->type = aux_type(d);
+        aux->exact = true;
+    }
+}
+
+/* The argmax of a backward trial is that of a forward one. */
+static void make_pool_bwd(trial *t, rng *r, halo_device *oracle)
+{
+    trial f = {.seed = t->seed, .d = {.kind = HALO_OP_POOL_FWD}};
+    double *out[HALO_ROLES];
+    memset(f.alias, -1, sizeof(f.alias));
+    make_pool_fwd(&f, r);
+    if (f.d.pool == HALO_POOL_MAX && f.t[HALO_AUX].dress == DRESS_NONE) {
+        use(&f, HALO_AUX, DRESS_AUX, false, true, f.t[HALO_Y].ext);
+        f.t[HALO_AUX].type = aux_type(&f.d);
+    }
+    memset(f.t[HALO_Y].margin, 0, sizeof(f.t[HALO_Y].margin));
+    fill_rest(r, &f);
+    trial_oracle(&f, oracle, false, out);
+    t->d = f.d;
+    t->d.kind = HALO_OP_POOL_BWD;
+    t->d.accumulate = rng_chance(r, 40);
+    random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, f.t[HALO_Y].ext), 30);
+    operand *dx = use(t, HALO_DX, DRESS_PROGRAM, t->d.accumulate, true, f.t[HALO_X].ext);
+    memcpy(dx->margin, f.t[HALO_X].margin, sizeof(dx->margin));
+    if (f.d.pool == HALO_POOL_MAX) {
+        operand *aux = use(t, HALO_AUX, DRESS_AUX, true, false, f.t[HALO_Y].ext);
+        aux->type = f.t[HALO_AUX].type;
+        aux->value = out[HALO_AUX];
+        out[HALO_AUX] = NULL;
+    }
+    for (int i = 0; i < HALO_ROLES; i++) free(out[i]);
+    trial_free(&f);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ norms */
+
+static void fill_moments(rng *r, operand *o, double count)
+{
+    o->value = check_alloc(operand_cells(o), sizeof(double));
+    for (int64_t i = 0; i + 2 < operand_cells(o); i += 3) {
+        o->value[i] = count;
+        o->value[i + 1] = rng_normal(r);
+        o->value[i + 2] = count * rng_uniform(r, 0.5, 2);
+    }
+}
+
+static void fill_positive(rng *r, operand *o)
+{
+    fill_normal(r, o);
+    for (int64_t i = 0; i < operand_cells(o); i++) o->value[i] = fabs(o->value[i]) + 0.125;
+}
+
+static void make_norm(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 6);
+    if (rng_chance(r, 30)) e[HALO_C] = PICK(r, 4, 8, 12, 16, 24);
+    d->per_sample = rng_chance(r, 40);
+    if (rng_chance(r, 40)) d->groups = e[HALO_C] % 4 == 0 ? 4 : 1;
+    d->eps = 1e-3;
+    d->momentum = 0.75;
+    d->unbiased = rng_chance(r, 50);
+    int64_t g = d->per_sample ? e[HALO_N] : 1, f = d->groups ? d->groups : e[HALO_C];
+    double count = (double)(product(e, 5) / g / f);
+    halo_op_kind k = d->kind;
+    operand *x = use(t, HALO_X, DRESS_PROGRAM, true, false, e), *stat = use_flat(t, HALO_STAT, DRESS_STAT, k != HALO_OP_NORM_STATS,
+                                                                                 k == HALO_OP_NORM_STATS, g * f * 3);
+    random_margin(r, x, 30);
+    if (k == HALO_OP_NORM_STATS) {
+        fill_normal(r, x);
+        double shift = rng_chance(r, 30) ? 100 : 0; /* a running sum of squares would lose five digits here */
+        for (int64_t i = 0; i < operand_cells(x); i++) x->value[i] = (double)(float)(x->value[i] + shift);
+        return;
+    }
+    fill_moments(r, stat, count);
+    if (k == HALO_OP_NORM_APPLY) {
+        bool batch = !d->per_sample && d->groups == 0;
+        d->inference = batch && rng_chance(r, 30);
+        if (batch && (d->inference || rng_chance(r, 60)))
+            fill_positive(r, use5(t, HALO_RUN, DRESS_MASTER, true, !d->inference, 1, 1, 1, 2, e[HALO_C]));
+        random_act(r, d);
+        use_flat(t, HALO_WT, DRESS_MASTER, true, false, e[HALO_C]);
+        use_flat(t, HALO_B, DRESS_MASTER, true, false, e[HALO_C]);
+        random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, e), 30);
+        if (rng_chance(r, 20)) t->alias[HALO_Y] = HALO_X;
+        return;
+    }
+    random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, e), 30);
+    use_flat(t, HALO_STAT2, DRESS_STAT, k == HALO_OP_NORM_BWD_APPLY, k == HALO_OP_NORM_BWD_STATS, g * e[HALO_C] * 2);
+    if (k == HALO_OP_NORM_BWD_STATS) return;
+    d->accumulate = rng_chance(r, 40);
+    use_flat(t, HALO_WT, DRESS_MASTER, true, false, e[HALO_C]);
+    random_margin(r, use(t, HALO_DX, DRESS_PROGRAM, false, true, e), 30);
+    if (rng_chance(r, 20)) t->alias[HALO_DX] = HALO_DY;
+    use_flat(t, HALO_DW, DRESS_MASTER, d->accumulate, true, e[HALO_C]);
+    use_flat(t, HALO_DB, DRESS_MASTER, d->accumulate, true, e[HALO_C]);
+}
+
+/* -------------------------------------------------------------------------------------------------------- pointwise */
+
+static void make_act(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 6);
+    random_act(r, d);
+    bool forward = d->kind == HALO_OP_ACT_FWD;
+    halo_role in = forward ? HALO_X : HALO_DY, out = forward ? HALO_Y : HALO_DX;
+    dress how = rng_chance(r, 15) ? DRESS_ROWS : DRESS_PROGRAM;
+    if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
+    bool in_place = rng_chance(r, 30);
+    d->accumulate = !forward && !in_place && rng_chance(r, 40);
+    use(t, in, how, true, false, e);
+    if (!forward) {
+        operand *y = use(t, HALO_Y, how, true, false, e);
+        if (rng_chance(r, 40)) fill_integers(r, y, -1, 1);
+    }
+    use(t, out, how, d->accumulate, true, e);
+    if (in_place) t->alias[out] = in;
+}
+
+static void make_add(trial *t, rng *r)
+{
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 6);
+    random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, e), 30);
+    random_margin(r, use(t, HALO_X2, DRESS_PROGRAM, true, false, e), 30);
+    random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, e), 30);
+    if (rng_chance(r, 30)) t->alias[HALO_Y] = rng_chance(r, 50) ? HALO_X : HALO_X2;
+}
+
+static void make_dropout(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 6);
+    dress how = rng_chance(r, 40) ? DRESS_ROWS : DRESS_PROGRAM;
+    if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
+    d->keep = rng_uniform(r, 0.2, 0.9);
+    d->layer = (uint64_t)rng_int(r, 0, 1000);
+    for (int k = 0; k < HALO_DIMS; k++) {
+        d->global_lo[k] = rng_int(r, 0, 3);
+        d->global_ext[k] = d->global_lo[k] + e[k] + rng_int(r, 0, 3);
+    }
+    use(t, HALO_X, how, true, false, e);
+    use(t, HALO_Y, how, false, true, e);
+    if (rng_chance(r, 30)) t->alias[HALO_Y] = HALO_X;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- moving */
+
+static void make_copy(trial *t, rng *r)
+{
+    static const halo_dtype types[] = {HALO_NONE, HALO_NONE, HALO_NONE, HALO_F64, HALO_F16, HALO_BF16};
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 6);
+    t->d.accumulate = t->d.kind == HALO_OP_COPY && rng_chance(r, 30);
+    dress how = t->d.kind == HALO_OP_COPY ? DRESS_ANY : DRESS_MASTER;
+    operand *x = use(t, HALO_X, how, true, false, e), *y = use(t, HALO_Y, how, t->d.accumulate, true, e);
+    if (how == DRESS_ANY) random_margin(r, x, 30);
+    if (how == DRESS_ANY) random_margin(r, y, 30);
+    if (t->d.accumulate) return;
+    x->type = types[rng_int(r, 0, 5)];
+    y->type = types[rng_int(r, 0, 5)];
+    if (x->type == HALO_F16 || x->type == HALO_BF16) fill_integers(r, x, -128, 128); /* exact in every type */
+    y->exact = true;
+}
+
+static void make_margin(trial *t, rng *r)
+{
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 4);
+    if (rng_chance(r, 70))
+        for (int k = HALO_D; k < HALO_DIMS; k++) e[k] += 3; /* else margins may be wider than the box */
+    operand *y = use(t, HALO_Y, DRESS_PROGRAM, true, true, e);
+    random_margin(r, y, 80);
+    for (int k = 0; k < 3; k++)
+        for (int side = 0; side < 2; side++) t->d.margin_mode[k][side] = (halo_margin_mode)rng_int(r, 0, 2);
+    t->d.reverse = rng_chance(r, 50);
+    y->any_margin = true;
+}
+
+static void make_flatten(trial *t, rng *r)
+{
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 5);
+    bool forward = t->d.kind == HALO_OP_FLATTEN;
+    t->d.channels_last = rng_chance(r, 50);
+    t->d.accumulate = !forward && rng_chance(r, 40);
+    int64_t f[HALO_DIMS] = {e[HALO_N], product(e + 1, 4), 1, 1, 1};
+    use(t, forward ? HALO_X : HALO_DY, forward ? DRESS_PROGRAM : DRESS_ROWS, true, false, forward ? e : f);
+    use(t, forward ? HALO_Y : HALO_DX, forward ? DRESS_ROWS : DRESS_PROGRAM, t->d.accumulate, true, forward ? f : e);
+}
+
+/* ----------------------------------------------------------------------------------------------- linear, loss, update */
+
+static void make_linear(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t n = rng_int(r, 1, 5), in = rng_chance(r, 20) ? rng_int(r, 100, 700) : rng_int(r, 1, 40), out = rng_int(r, 1, 70);
+    bool bias = rng_chance(r, 70);
+    d->accumulate = d->kind != HALO_OP_LINEAR_FWD && rng_chance(r, 40);
+    if (d->kind == HALO_OP_LINEAR_FWD) {
+        use5(t, HALO_X, DRESS_ROWS, true, false, n, in, 1, 1, 1);
+        use5(t, HALO_WT, DRESS_MASTER, true, false, out, in, 1, 1, 1);
+        if (bias) use_flat(t, HALO_B, DRESS_MASTER, true, false, out);
+        use5(t, HALO_Y, DRESS_ROWS, false, true, n, out, 1, 1, 1);
+        random_act(r, d);
+    } else if (d->kind == HALO_OP_LINEAR_BWD_DATA) {
+        use5(t, HALO_DY, DRESS_ROWS, true, false, n, out, 1, 1, 1);
+        use5(t, HALO_WT, DRESS_MASTER, true, false, out, in, 1, 1, 1);
+        use5(t, HALO_DX, DRESS_ROWS, d->accumulate, true, n, in, 1, 1, 1);
+    } else {
+        use5(t, HALO_X, DRESS_ROWS, true, false, n, in, 1, 1, 1);
+        use5(t, HALO_DY, DRESS_ROWS, true, false, n, out, 1, 1, 1);
+        use5(t, HALO_DW, DRESS_MASTER, d->accumulate, true, out, in, 1, 1, 1);
+        if (bias) use_flat(t, HALO_DB, DRESS_MASTER, d->accumulate, true, out);
+    }
+}
+
+static void make_loss(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 5);
+    dress how = rng_chance(r, 60) ? DRESS_ROWS : DRESS_PROGRAM;
+    if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
+    d->loss = (halo_loss)rng_int(r, 0, 2);
+    d->delta = 0.75;
+    if (rng_chance(r, 20))
+        for (int k = 1; k < HALO_DIMS; k++) d->global_ext[k] = e[k] * 2;
+    bool integers = rng_chance(r, 30);
+    operand *x = use(t, HALO_X, how, true, false, e), *target = use(t, HALO_T, how, true, false, e);
+    if (integers) fill_integers(r, x, -2, 2), fill_integers(r, target, -2, 2);
+    if (rng_chance(r, 80)) fill_positive(r, use_flat(t, HALO_SW, DRESS_STAT, true, false, e[HALO_N]));
+    use_flat(t, HALO_STAT, DRESS_STAT, true, true, 2);
+    fill_positive(r, &t->t[HALO_STAT]);
+    if (rng_chance(r, 80)) use(t, HALO_DX, how, false, true, e);
+}
+
+static void make_sumsq(trial *t, rng *r)
+{
+    if (rng_chance(r, 70)) {
+        use_flat(t, HALO_X, DRESS_MASTER, true, false, rng_int(r, 1, 3000));
+    } else {
+        int64_t e[HALO_DIMS];
+        random_extents(r, e, 6);
+        use(t, HALO_X, DRESS_PROGRAM, true, false, e);
+    }
+    use_flat(t, HALO_STAT, DRESS_STAT, false, true, 2);
+}
+
+static void make_update(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    halo_update_params *u = &d->update;
+    int64_t n = rng_int(r, 1, 2500);
+    u->kind = (halo_optimizer)rng_int(r, 0, HALO_ADAMW);
+    u->larc = (halo_larc)rng_int(r, 0, HALO_LARC_SCALE);
+    bool adam = u->kind == HALO_ADAM || u->kind == HALO_ADAMW, plain = u->kind == HALO_SGD && rng_chance(r, 30);
+    u->momentum = plain ? 0 : 0.875;
+    u->beta1 = 0.9, u->beta2 = 0.99, u->eps = rng_chance(r, 50) ? 1e-8 : 1e-3;
+    u->weight_decay = rng_chance(r, 50) ? 0.01 : 0;
+    u->lr_factor = rng_chance(r, 30) ? 0.5 : 1;
+    u->trust = rng_chance(r, 50) ? 0.002 : 2, u->larc_eps = 1e-6, u->larc_zero = 1.0 / 16000, u->larc_min = rng_chance(r, 20) ? 0.5 : 0;
+    use_flat(t, HALO_WT, DRESS_MASTER, true, true, n);
+    use_flat(t, HALO_DW, DRESS_MASTER, true, false, n);
+    if (!plain) use_flat(t, HALO_M1, DRESS_MASTER, true, true, n);
+    if (adam) fill_positive(r, use_flat(t, HALO_M2, DRESS_MASTER, true, true, n));
+    if (u->larc || rng_chance(r, 50)) {
+        fill_positive(r, use_flat(t, HALO_STAT, DRESS_STAT, true, false, 2));
+        fill_positive(r, use_flat(t, HALO_STAT2, DRESS_STAT, true, true, 1));
+        if (rng_chance(r, 10)) t->t[HALO_STAT].value[0] = 0;
+        if (rng_chance(r, 10)) t->t[HALO_STAT2].value[0] = 0;
+    }
+    t->record.skip = rng_chance(r, 10);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ trials */
+
+static void random_record(rng *r, halo_step_record *s)
+{
+    *s = (halo_step_record){.seed = rng_next(r), .step = (uint64_t)rng_int(r, 0, 100000), .t = rng_int(r, 1, 50)};
+    s->first_sample = rng_int(r, 0, 9);
+    s->lr = rng_uniform(r, 1e-3, 0.1);
+    s->grad_scale = rng_chance(r, 50) ? 1 : 0.125;
+    s->loss_scale = rng_chance(r, 50) ? 1 : 1024;
+    s->weight_sum = rng_uniform(r, 1, 8);
+}
+
+static void make(trial *t, rng *r, halo_device *oracle)
+{
+    switch (t->d.kind) {
+    case HALO_OP_CONV_FWD:
+    case HALO_OP_CONV_BWD_DATA:
+    case HALO_OP_CONV_BWD_WEIGHTS: make_conv(t, r); break;
+    case HALO_OP_POOL_FWD: make_pool_fwd(t, r); break;
+    case HALO_OP_POOL_BWD: make_pool_bwd(t, r, oracle); break;
+    case HALO_OP_NORM_STATS:
+    case HALO_OP_NORM_APPLY:
+    case HALO_OP_NORM_BWD_STATS:
+    case HALO_OP_NORM_BWD_APPLY: make_norm(t, r); break;
+    case HALO_OP_ACT_FWD:
+    case HALO_OP_ACT_BWD: make_act(t, r); break;
+    case HALO_OP_ADD: make_add(t, r); break;
+    case HALO_OP_CAST:
+    case HALO_OP_COPY: make_copy(t, r); break;
+    case HALO_OP_MARGIN: make_margin(t, r); break;
+    case HALO_OP_FLATTEN:
+    case HALO_OP_UNFLATTEN: make_flatten(t, r); break;
+    case HALO_OP_LINEAR_FWD:
+    case HALO_OP_LINEAR_BWD_DATA:
+    case HALO_OP_LINEAR_BWD_WEIGHTS: make_linear(t, r); break;
+    case HALO_OP_DROPOUT: make_dropout(t, r); break;
+    case HALO_OP_LOSS: make_loss(t, r); break;
+    case HALO_OP_SUMSQ: make_sumsq(t, r); break;
+    case HALO_OP_UPDATE: make_update(t, r); break;
+    case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
+    case HALO_OP_KINDS: break;
+    }
+}
+
+/* In place: the two operands are one, so they have one margin. */
+static void settle_aliases(trial *t)
+{
+    for (int i = 0; i < HALO_ROLES; i++)
+        if (t->alias[i] >= 0) memcpy(t->t[i].margin, t->t[t->alias[i]].margin, sizeof(t->t[i].margin));
+}
+
+void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle)
+{
+    rng r = {seed * 64 + (uint64_t)kind};
+    double *out[HALO_ROLES];
+    *t = (trial){.seed = seed, .d = {.kind = kind}};
+    memset(t->alias, -1, sizeof(t->alias));
+    random_record(&r, &t->record);
+    make(t, &r, oracle);
+    settle_aliases(t);
+    fill_rest(&r, t);
+    trial_oracle(t, oracle, false, out);
+    for (int i = 0; i < HALO_ROLES; i++) t->t[i].want = out[i];
+}
+
+void trial_free(trial *t)
+{
+    for (int i = 0; i < HALO_ROLES; i++) {
+        free(t->t[i].value);
+        free(t->t[i].want);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- oracle */
+
+/* The operand's values in memory of its plain type; outputs that are not read begin as 0. */
+static void *oracle_input(const operand *o, halo_device *oracle, bool magnitude)
+{
+    halo_operand plain = operand_plain(o), all = hl_operand_whole(plain.dtype, HALO_NCDHW, plain.alloc);
+    int64_t n = operand_cells(o);
+    double *v = check_alloc(n, sizeof(*v));
+    void *p = check_alloc(n, (int64_t)hl_dtype_size(plain.dtype));
+    for (int64_t i = 0; o->value && i < n; i++) v[i] = magnitude && plain.dtype == HALO_F64 ? fabs(o->value[i]) : o->value[i];
+    check_status(oracle->ctx, oracle->ops->upload(oracle, &all, p, HALO_F64, v), "upload");
+    free(v);
+    return p;
+}
+
+static double *oracle_output(const operand *o, halo_device *oracle, const void *p)
+{
+    halo_operand plain = operand_plain(o), all = hl_operand_whole(plain.dtype, HALO_NCDHW, plain.alloc);
+    double *v = check_alloc(operand_cells(o), sizeof(*v));
+    check_status(oracle->ctx, oracle->ops->download(oracle, &all, p, HALO_F64, v), "download");
+    return v;
+}
+
+void trial_oracle(const trial *t, halo_device *oracle, bool magnitude, double *out[HALO_ROLES])
+{
+    halo_op_desc d = t->d;
+    void *ptr[HALO_ROLES] = {NULL};
+    for (int i = 0; i < HALO_ROLES; i++) {
+        out[i] = NULL;
+        if (t->t[i].dress == DRESS_NONE) continue;
+        d.t[i] = operand_plain(&t->t[i]);
+        ptr[i] = oracle_input(&t->t[i], oracle, magnitude); /* never in place: that is for the device under test to get right */
+    }
+    check_status(oracle->ctx, hl_op_run_once(oracle, &d, NULL, ptr, &t->record), hl_op_kind_name(d.kind));
+    for (int i = 0; i < HALO_ROLES; i++) {
+        if (t->t[i].out) out[i] = oracle_output(&t->t[i], oracle, ptr[i]);
+        free(ptr[i]);
+    }
+}
