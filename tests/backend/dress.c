@@ -212,6 +212,13 @@ static double largest(const operand *o, const double *v, bool box_only)
     return m;
 }
 
+static double largest_change(const operand *o)
+{
+    double m = 0;
+    for (int64_t i = 0; o->in && i < operand_cells(o); i++) m = fmax(m, fabs(o->want[i] - o->value[i]));
+    return m;
+}
+
 /* Error that rounding explains, for cell i of an output. Moments are judged one by one; new weights by the size of their change. */
 static double allowed(const dressed *x, int role, int64_t i, double scale)
 {
@@ -223,11 +230,7 @@ static double allowed(const dressed *x, int role, int64_t i, double scale)
         double sd = sqrt(m[2] / m[0]);
         return i % 3 == 0 ? 0 : i % 3 == 1 ? tol * (fabs(m[1]) + sd) : 4 * tol * m[2] + tol * tol * m[0] * m[1] * m[1];
     }
-    if (x->d.kind == HALO_OP_UPDATE && role == HALO_WT) {
-        double change = 0;
-        for (int64_t k = 0; k < operand_cells(o); k++) change = fmax(change, fabs(o->want[k] - o->value[k]));
-        return tol * change + (x->dev->master == HALO_F64 ? 1e-15 : 1.5e-7) * scale;
-    }
+    if (x->d.kind == HALO_OP_UPDATE && role == HALO_WT) return tol * x->change + (x->dev->master == HALO_F64 ? 1e-15 : 1.5e-7) * scale;
     return tol * scale;
 }
 
@@ -246,6 +249,7 @@ static bool check_output(dressed *x, int role, stored *s)
 {
     const operand *o = &x->t->t[role];
     double scale = largest(o, o->want, !o->any_margin);
+    x->change = largest_change(o);
     bool wide = false;
     size_t size = hl_dtype_size(s->op.dtype);
     for (walk w = walk_begin(&s->op); walk_more(&w); walk_next(&w)) {

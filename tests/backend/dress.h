@@ -24,7 +24,7 @@ typedef struct dressed {
     halo_layout layout;
     halo_op_desc d;
     stored s[HALO_ROLES];
-    double tolerance;
+    double tolerance, change; /* change: the largest of the output being checked */
     halo_device *oracle;
     char why[512]; /* the first failure */
     double worst;  /* largest error as a fraction of the tolerance */
