@@ -154,10 +154,7 @@ typedef enum halo_op_kind {
 } halo_op_kind;
 
 /* halo_act and halo_pool stand in halo.h */
-typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER } halo_loss;
 typedef enum halo_margin_mode { HALO_MARGIN_ZERO = 0, HALO_MARGIN_WRAP, HALO_MARGIN_KEEP } halo_margin_mode;
-typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
-typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;
 
 /* Convolution and pooling windows. The high padding follows from the extents of x and y. */
 typedef struct halo_window {

@@ -180,7 +180,7 @@ typedef struct halo_norm_options {
 #define HALO_NORM_OPTIONS_INIT {.size = sizeof(halo_norm_options), .eps = 1e-5, .momentum = 0.99, .gamma_init = 1}
 HALO_API halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *options, int *layer);
 
-/* y = act(x), shape unchanged. slope: leaky relu's slope below 0 (0 < slope < 1), or the factor of `scale` (not 0); ignored by the others. */
+/* y = act(x), shape unchanged. slope: leaky relu's slope below 0 (0 < slope < 1), or the factor of `scale`; ignored by the others. */
 HALO_API halo_status halo_network_activation(halo_network *net, int input, const char *name, halo_act act, double slope, int *layer);
 
 /* In training each value is kept with probability `keep` (0 < keep <= 1) and then divided by it, else 0; otherwise the identity. */
@@ -243,6 +243,63 @@ HALO_API halo_status halo_network_parse(halo_context *ctx, const char *name, con
                                         const int64_t *extents, halo_network **net);
 /* The network as the text of such a file, from which halo_network_parse makes an equal one. *text is freed by the caller with free(). */
 HALO_API halo_status halo_network_text(const halo_network *net, char **text);
+
+/* -------------------------------------------------------------------------------------------------------------- training */
+
+/*
+ * A trainer is a network with its weights, an optimiser and room for one batch: training from arrays in memory, with no file and no loop of
+ * halo's own. A simulation hands it volumes as it makes them (examples/insitu.c).
+ */
+typedef struct halo_trainer halo_trainer;
+
+typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER } halo_loss;
+typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
+typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;
+
+/* backend.h gives the optimisers' formulas. */
+typedef struct halo_trainer_options {
+    size_t size;
+    int64_t batch; /* samples per step */
+    halo_loss loss;
+    double huber_delta;
+    halo_optimizer optimizer;
+    halo_larc larc;
+    double lr, momentum, beta1, beta2, epsilon, trust;
+    double weight_decay; /* of convolution and dense weights */
+    double clip_norm;    /* 0: no clipping */
+    bool measure;        /* time the implementations on this machine when creating; else a fixed order */
+} halo_trainer_options;
+
+#define HALO_TRAINER_OPTIONS_INIT                                                                            \
+    {.size = sizeof(halo_trainer_options), .batch = 1, .huber_delta = 1, .optimizer = HALO_ADAM, .lr = 1e-3, \
+     .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .trust = 0.002}
+
+/* Compiles `net` (copied; its output must be a vector [T]) for the context's device and initialises the weights by the context's seed. Needs the
+ * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context. */
+HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options,
+                                         halo_trainer **trainer);
+HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
+
+/* One optimiser step on x [batch C D H W] and y [batch T], dense, C order; nothing is kept of them. lr replaces that of the options when > 0. *loss (may be
+ * NULL) is the mean before the step. HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
+HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
+
+/* prediction [samples T] for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
+HALO_API halo_status halo_trainer_predict(halo_trainer *trainer, int64_t samples, const float *x, float *prediction);
+
+/* Mean loss over samples, as above. */
+HALO_API halo_status halo_trainer_evaluate(halo_trainer *trainer, int64_t samples, const float *x, const float *y, double *loss);
+
+/* Steps made so far. */
+HALO_API int64_t halo_trainer_steps(const halo_trainer *trainer);
+
+/* A parameter by name ("conv1/weights": (out, in, kd, kh, kw)) to or from values[count]; HALO_ERR_USAGE names an unknown one, HALO_ERR_SHAPE another count. */
+HALO_API halo_status halo_trainer_get(halo_trainer *trainer, const char *name, float *values, int64_t count);
+HALO_API halo_status halo_trainer_set(halo_trainer *trainer, const char *name, const float *values, int64_t count);
+
+/* A checkpoint (doc/formats.md): weights, optimiser state, step count. Written whole or not at all. Loading refuses another network. */
+HALO_API halo_status halo_trainer_save(halo_trainer *trainer, const char *path);
+HALO_API halo_status halo_trainer_load(halo_trainer *trainer, const char *path);
 
 #ifdef __cplusplus
 }
