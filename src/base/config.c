@@ -159,15 +159,15 @@ static halo_status set_words(const place *at, const hl_key *key, const hl_yaml *
 static halo_status set_none(const hl_key *key, void *field)
 {
     switch (key->type) {
-    case HL_KEY_TEXT: *(char *)field = '\0'; break;
-    case HL_KEY_INT:
-    case HL_KEY_BYTES: *(int64_t *)field = -1; break;
-    case HL_KEY_NUMBER:
-    case HL_KEY_SECONDS: *(double *)field = -1; break;
-    case HL_KEY_SIZE: memset(field, 0, 3 * sizeof(int64_t)); break;
-    case HL_KEY_WORDS: memset(field, 0, sizeof(hl_words)); break;
-    case HL_KEY_CHOICE:
-    case HL_KEY_BOOL: HL_BUG_UNLESS(!"a choice or switch has no none");
+    case HL_SETTING_TEXT: *(char *)field = '\0'; break;
+    case HL_SETTING_INT:
+    case HL_SETTING_BYTES: *(int64_t *)field = -1; break;
+    case HL_SETTING_NUMBER:
+    case HL_SETTING_SECONDS: *(double *)field = -1; break;
+    case HL_SETTING_SIZE: memset(field, 0, 3 * sizeof(int64_t)); break;
+    case HL_SETTING_WORDS: memset(field, 0, sizeof(hl_words)); break;
+    case HL_SETTING_CHOICE:
+    case HL_SETTING_BOOL: HL_BUG_UNLESS(!"a choice or switch has no none");
     }
     return HALO_OK;
 }
@@ -176,26 +176,26 @@ static halo_status set_scalar(const place *at, const hl_key *key, const hl_yaml 
 {
     double x;
     switch (key->type) {
-    case HL_KEY_TEXT:
+    case HL_SETTING_TEXT:
         if (strlen(v->text) >= HL_TEXT_MAX) return complain(at, "'%s' is longer than %d characters", key->name, HL_TEXT_MAX - 1);
         memcpy(field, v->text, strlen(v->text) + 1);
         return HALO_OK;
-    case HL_KEY_CHOICE: return set_choice(at, key, v, field);
-    case HL_KEY_INT: return set_int(at, key, v, field);
-    case HL_KEY_NUMBER:
+    case HL_SETTING_CHOICE: return set_choice(at, key, v, field);
+    case HL_SETTING_INT: return set_int(at, key, v, field);
+    case HL_SETTING_NUMBER:
         if (!hl_yaml_number(v, &x) || !isfinite(x)) return expected(at, key, "a number", v);
         if (!in_range(key, x)) return out_of_range(at, key, v->text);
         *(double *)field = x;
         return HALO_OK;
-    case HL_KEY_BOOL: return hl_yaml_bool(v, field) ? HALO_OK : expected(at, key, "true or false", v);
-    case HL_KEY_SECONDS:
+    case HL_SETTING_BOOL: return hl_yaml_bool(v, field) ? HALO_OK : expected(at, key, "true or false", v);
+    case HL_SETTING_SECONDS:
         if (!parse_seconds(v->text, field)) return expected(at, key, "a time such as 90s, 15m or 1h30m", v);
         return HALO_OK;
-    case HL_KEY_BYTES:
+    case HL_SETTING_BYTES:
         if (!parse_bytes(v->text, field)) return expected(at, key, "a size such as 64MiB or 16GiB", v);
         return HALO_OK;
-    case HL_KEY_SIZE: return set_size(at, key, v, field);
-    case HL_KEY_WORDS: return set_words(at, key, v, field);
+    case HL_SETTING_SIZE: return set_size(at, key, v, field);
+    case HL_SETTING_WORDS: return set_words(at, key, v, field);
     }
     return HALO_OK;
 }
@@ -204,8 +204,8 @@ static halo_status set_key(const place *at, const hl_key *key, const hl_yaml *v,
 {
     void *field = (char *)settings + key->offset;
     if (key->none && v->kind == HL_YAML_SCALAR && strcmp(v->text, key->none) == 0) return set_none(key, field);
-    if (v->kind == HL_YAML_LIST && key->type == HL_KEY_SIZE) return set_size(at, key, v, field);
-    if (v->kind == HL_YAML_LIST && key->type == HL_KEY_WORDS) return set_words(at, key, v, field);
+    if (v->kind == HL_YAML_LIST && key->type == HL_SETTING_SIZE) return set_size(at, key, v, field);
+    if (v->kind == HL_YAML_LIST && key->type == HL_SETTING_WORDS) return set_words(at, key, v, field);
     if (v->kind != HL_YAML_SCALAR) return expected(at, key, "one value", v);
     return set_scalar(at, key, v, field);
 }
@@ -248,7 +248,7 @@ static halo_status choose_parent(const place *at, hl_keys keys, const char *name
     if (!dot) return HALO_OK;
     snprintf(parent, sizeof(parent), "%.*s", (int)(dot - name), name);
     const hl_key *key = find(keys, parent);
-    int i = key && key->type == HL_KEY_CHOICE ? choice_index(key->choices, dot + 1) : -1;
+    int i = key && key->type == HL_SETTING_CHOICE ? choice_index(key->choices, dot + 1) : -1;
     if (i >= 0 && strcmp(at->name, "default") != 0) *(int *)((char *)settings + key->offset) = i;
     return HALO_OK;
 }
@@ -365,31 +365,31 @@ void hl_config_value(const hl_key *key, const void *settings, hl_str *out)
     const int64_t *n = field;
     char word[HL_WORD_MAX] = "?";
     switch (key->type) {
-    case HL_KEY_TEXT:
+    case HL_SETTING_TEXT:
         if (key->none && !*(const char *)field) hl_str_add(out, key->none);
         else write_text(field, out);
         break;
-    case HL_KEY_CHOICE:
+    case HL_SETTING_CHOICE:
         (void)hl_choice(key->choices, *(const int *)field, word, sizeof(word));
         hl_str_add(out, word);
         break;
-    case HL_KEY_BOOL: hl_str_add(out, *(const bool *)field ? "true" : "false"); break;
-    case HL_KEY_INT:
-    case HL_KEY_BYTES:
+    case HL_SETTING_BOOL: hl_str_add(out, *(const bool *)field ? "true" : "false"); break;
+    case HL_SETTING_INT:
+    case HL_SETTING_BYTES:
         if (key->none && *n < 0) hl_str_add(out, key->none);
         else hl_str_addf(out, "%" PRId64, *n);
         break;
-    case HL_KEY_NUMBER:
-    case HL_KEY_SECONDS:
+    case HL_SETTING_NUMBER:
+    case HL_SETTING_SECONDS:
         if (key->none && *(const double *)field < 0) hl_str_add(out, key->none);
         else write_number(*(const double *)field, out);
         break;
-    case HL_KEY_SIZE:
+    case HL_SETTING_SIZE:
         if (key->none && n[0] == 0) hl_str_add(out, key->none);
         else if (n[0] == n[1] && n[1] == n[2]) hl_str_addf(out, "%" PRId64, n[0]);
         else hl_str_addf(out, "[%" PRId64 ", %" PRId64 ", %" PRId64 "]", n[0], n[1], n[2]);
         break;
-    case HL_KEY_WORDS: write_words(field, out); break;
+    case HL_SETTING_WORDS: write_words(field, out); break;
     }
 }
 

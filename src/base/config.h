@@ -18,21 +18,21 @@ enum { HL_TEXT_MAX = 512, HL_WORD_MAX = 64, HL_WORDS_MAX = 16 };
 
 typedef struct hl_words { int n; char word[HL_WORDS_MAX][HL_WORD_MAX]; } hl_words;
 
-typedef enum hl_key_type {
-    HL_KEY_TEXT = 0, /* char[HL_TEXT_MAX] */
-    HL_KEY_CHOICE,   /* int: index in `choices` */
-    HL_KEY_INT,      /* int64_t */
-    HL_KEY_NUMBER,   /* double */
-    HL_KEY_BOOL,     /* bool */
-    HL_KEY_SIZE,     /* int64_t[3]: one number or [D, H, W] */
-    HL_KEY_WORDS,    /* hl_words: one word or a list, each of `choices` when given */
-    HL_KEY_SECONDS,  /* double: 90, 90s, 15m, 2h, 1h30m */
-    HL_KEY_BYTES     /* int64_t: 1048576, 64MiB, 16GiB, 2GB */
-} hl_key_type;
+typedef enum hl_setting_type {
+    HL_SETTING_TEXT = 0, /* char[HL_TEXT_MAX] */
+    HL_SETTING_CHOICE,   /* int: index in `choices` */
+    HL_SETTING_INT,      /* int64_t */
+    HL_SETTING_NUMBER,   /* double */
+    HL_SETTING_BOOL,     /* bool */
+    HL_SETTING_SIZE,     /* int64_t[3]: one number or [D, H, W] */
+    HL_SETTING_WORDS,    /* hl_words: one word or a list, each of `choices` when given */
+    HL_SETTING_SECONDS,  /* double: 90, 90s, 15m, 2h, 1h30m */
+    HL_SETTING_BYTES     /* int64_t: 1048576, 64MiB, 16GiB, 2GB */
+} hl_setting_type;
 
 typedef struct hl_key {
     const char *name;
-    hl_key_type type;
+    hl_setting_type type;
     size_t offset;
     const char *fallback; /* default, in the words of a file */
     double low, high;     /* allowed range of numbers; both 0: any */
