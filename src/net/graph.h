@@ -22,7 +22,7 @@ typedef enum hl_layer_kind {
     HL_LAYER_KINDS
 } hl_layer_kind;
 
-enum { HL_NAME_MAX = 64, HL_INPUTS_MAX = 16 };
+enum { HL_NAME_MAX = 64, HL_INPUTS_MAX = 16, HL_LAYERS_MAX = 4096, HL_CONV_KERNEL_MAX = 7, HL_WINDOW_MAX = 1024 };
 
 typedef struct hl_layer {
     hl_layer_kind kind;
@@ -69,6 +69,18 @@ struct halo_network {
     int source_line;
 };
 
+/* halo_network_create, for a network read from a file too: source and line are for messages. shape: C D H W. */
+halo_status hl_graph_create(halo_context *ctx, const char *source, int line, const char *name, const int64_t shape[4],
+                            struct halo_network **net);
+
+/* Adds a layer whose settings are filled in: checks ranges, infers its shape, counts its parameters, copies it into the graph. On failure the
+ * graph is as before. */
+halo_status hl_graph_append(struct halo_network *net, hl_layer *layer, int *index);
+
+/* "16 x 30 x 30 x 30" */
+typedef struct hl_shape_text { char s[96]; } hl_shape_text;
+hl_shape_text hl_shape_print(const int64_t *shape, int n);
+
 /* Infers out[], rows, and pad[] and window.pad_lo of the layer from its inputs' shapes with checked arithmetic. An error names network, layer,
  * input extents, window, and the extent that came out. Called by the adding functions, so a graph is always inferred. */
 halo_status hl_graph_infer(struct halo_network *net, hl_layer *layer);
@@ -94,6 +106,9 @@ typedef struct hl_param_info {
     bool decay;       /* weights are decayed, biases and norm parameters are not */
     halo_role role;   /* HALO_WT, HALO_B, HALO_RUN */
 } hl_param_info;
+
+/* Those of one layer, in this order; `layer` is its number. *n <= 4. Counts are checked: HALO_ERR_SHAPE when they do not fit. */
+halo_status hl_layer_params(const struct halo_network *net, const hl_layer *l, int layer, hl_param_info out[4], int *n);
 
 /* All parameters of the network in layer order; *list is freed by the caller. */
 halo_status hl_graph_params(const struct halo_network *net, hl_param_info **list, int *n);

@@ -1,2 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # net: layers and the graph
+libhalo_core_la_SOURCES += \
+	src/net/build.c \
+	src/net/file.c src/net/file.h \
+	src/net/graph.c src/net/graph.h \
+	src/net/infer.c \
+	src/net/init.c \
+	src/net/keys.c src/net/keys.h \
+	src/net/params.c \
+	src/net/write.c
