@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/topology.h"
+#include "synth/baseline.h"
 #include "synth/universes.h"
 
 static const hl_option options[] = {
@@ -23,8 +24,16 @@ static const hl_option options[] = {
     {.name = "table", .letter = 't', .type = HL_OPT_TEXT, .arg = "FILE", .help = "a row of parameters per universe"},
     {.name = "jobs", .letter = 'j', .type = HL_OPT_TEXT, .arg = "N", .help = "universes at a time"},
     {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "DIR", .help = "directory to write"},
+    {.name = "crop", .type = HL_OPT_INT, .arg = "N", .help = "baseline: side of the sub-volumes; whole universes without"},
     {.name = "dry-run", .help = "print what it would take and stop"},
 };
+
+/* 0 when not given; the row's type is text because it is also a key of the settings. */
+static int64_t option_number(const hl_invocation *inv, const char *name)
+{
+    const char *text = hl_option_text(inv, name);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
 
 /* -------------------------------------------------------------------------------------------------------- settings */
 
@@ -48,12 +57,21 @@ static halo_status apply_option(hl_invocation *inv, const char *name, hl_univers
     return st;
 }
 
+/* Of the options, those that are settings of the universes. */
+static bool is_key(const char *name)
+{
+    hl_keys keys = hl_universes_keys();
+    for (size_t i = 0; i < keys.n; i++)
+        if (strcmp(keys.key[i].name, name) == 0) return true;
+    return false;
+}
+
 static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
 {
     HL_TRY(hl_config_defaults(inv->ctx, hl_universes_keys(), s));
     if (hl_given(inv, "config")) HL_TRY(apply_file(inv->ctx, hl_option_text(inv, "config"), s));
     for (size_t i = 0; i < HL_COUNT(options); i++)
-        if (options[i].type == HL_OPT_TEXT && strcmp(options[i].name, "config") != 0 && hl_given(inv, options[i].name))
+        if (is_key(options[i].name) && hl_given(inv, options[i].name))
             HL_TRY(apply_option(inv, options[i].name, s));
     for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]));
     return HALO_OK;
@@ -147,6 +165,32 @@ static int run_universe(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
+/* -------------------------------------------------------------------------------------------------------- baseline */
+
+static int run_baseline(hl_invocation *inv)
+{
+    hl_baseline *b;
+    hl_str text = {0};
+    hl_json json = {0};
+    int rc = HL_EXIT_OK;
+
+    if (inv->args != 2) {
+        (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'halo synth baseline' needs one directory or data set");
+        return HL_EXIT_USAGE;
+    }
+    halo_status st = hl_calloc(inv->ctx, 1, sizeof(*b), "a baseline", &b);
+    if (st == HALO_OK) st = hl_baseline_fit(inv->ctx, inv->arg[1], option_number(inv, "crop"), (uint64_t)option_number(inv, "seed"), b);
+    if (st == HALO_OK && inv->json) {
+        hl_baseline_json(b, &json);
+        rc = hl_print_json(inv, &json);
+    } else if (st == HALO_OK) {
+        hl_baseline_table(b, &text);
+        rc = hl_print(inv, &text);
+    }
+    free(b);
+    return st == HALO_OK ? rc : hl_exit_code(st);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ command */
 
 static int run_keys(hl_invocation *inv)
@@ -160,7 +204,7 @@ static int run_keys(hl_invocation *inv)
 static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
-} kinds[] = {{"universe", run_universe}, {"keys", run_keys}};
+} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"keys", run_keys}};
 
 static int synth(hl_invocation *inv)
 {

@@ -10,6 +10,7 @@
 #include <fftw3.h>
 
 #include "base/clock.h"
+#include "synth/fft3.h"
 
 static void make_plans(hl_mesh *m, double *field)
 {
@@ -97,4 +98,56 @@ void hl_mesh_modes(const hl_mesh *m, double *field, hl_mesh_row row, void *arg)
         if (m->transposed) row(arg, fast, slow, modes + r * (m->n / 2 + 1));
         else row(arg, slow, fast, modes + r * (m->n / 2 + 1));
     }
+}
+
+/* ------------------------------------------------------------------------------------------------------- for analysis */
+
+struct hl_fft3 {
+    double *input;
+    double _Complex *output;
+    fftw_plan plan;
+};
+
+halo_status hl_fft3_create(halo_context *ctx, const int64_t dim[3], hl_fft3 **out)
+{
+    hl_fft3 *f;
+    halo_status st;
+    size_t rows = (size_t)(dim[0] * dim[1]);
+
+    for (int d = 0; d < 3; d++)
+        if (dim[d] < 1 || dim[d] > 16384) return hl_fail(ctx, HALO_ERR_SHAPE, "a transform of %" PRId64 " cells", dim[d]);
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*f), "a transform", &f));
+    HL_GOTO(st, hl_aligned(ctx, rows * (size_t)dim[2] * sizeof(double), "a transform", &f->input), destroy);
+    HL_GOTO(st, hl_aligned(ctx, rows * (size_t)(dim[2] / 2 + 1) * sizeof(*f->output), "a transform", &f->output), destroy);
+#pragma omp critical(hl_fftw_planner)
+    {
+        if (fftw_init_threads()) fftw_plan_with_nthreads(1);
+        f->plan = fftw_plan_dft_r2c_3d((int)dim[0], (int)dim[1], (int)dim[2], f->input, (fftw_complex *)f->output, FFTW_ESTIMATE);
+    }
+    if (f->plan) {
+        *out = f;
+        return HALO_OK;
+    }
+    st = hl_fail(ctx, HALO_ERR_NOMEM, "no FFT plan for %" PRId64 " x %" PRId64 " x %" PRId64, dim[0], dim[1], dim[2]);
+destroy:
+    hl_fft3_destroy(f);
+    return st;
+}
+
+void hl_fft3_destroy(hl_fft3 *f)
+{
+    if (!f) return;
+#pragma omp critical(hl_fftw_planner)
+    if (f->plan) fftw_destroy_plan(f->plan);
+    free(f->input);
+    free(f->output);
+    free(f);
+}
+
+double *hl_fft3_input(hl_fft3 *f) { return f->input; }
+
+const double _Complex *hl_fft3_run(hl_fft3 *f)
+{
+    fftw_execute(f->plan);
+    return f->output;
 }
