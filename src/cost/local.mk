@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # cost: what operations and messages cost
+libhalo_core_la_SOURCES += \
+	src/cost/choices.c src/cost/choices.h \
+	src/cost/measure.c src/cost/measure.h

@@ -57,6 +57,7 @@ typedef enum hl_plan_mode { HL_PLAN_MEASURE = 0, HL_PLAN_FIXED } hl_plan_mode;
 typedef struct hl_compile_options {
     int64_t batch;         /* samples of one run on this rank */
     bool training;         /* false: forward (and loss) only, norms use running statistics, dropout off */
+    bool accumulate;       /* training: steps may add to the gradients of the steps before (hl_step_options.accumulate) */
     halo_loss loss;
     double huber_delta;
     hl_plan_mode plan;
@@ -64,7 +65,9 @@ typedef struct hl_compile_options {
     size_t memory_limit;    /* 0 = none */
     bool winograd;          /* later */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
-    const char *after;      /* explain --after PASS: stop there; NULL = all */
+    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins choose
+                             * fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
+                             * complete; only a bound program runs. The string must outlive the program. */
 } hl_compile_options;
 
 typedef struct hl_program hl_program;
@@ -86,9 +89,9 @@ typedef struct hl_batch {
 typedef struct hl_step_options {
     double lr;
     uint64_t seed, step;   /* dropout */
-    bool accumulate;       /* gradients are added to those of the previous run */
+    bool accumulate;       /* gradients are added to those of the previous run; the program must be compiled with `accumulate` */
     bool update;           /* run the optimiser at the end */
-    double grad_scale;     /* 1 / accumulated runs */
+    double grad_scale;     /* 1 / accumulated runs; 0 = 1 */
 } hl_step_options;
 
 typedef struct hl_step_result {
@@ -99,14 +102,16 @@ typedef struct hl_step_result {
     double seconds;
 } hl_step_result;
 
-/* Forward, loss, backward, update. A loss or gradient that is not finite: result.finite is false, no update was done, and the error message
- * names the first layer whose output or gradient is not finite (found by hl_program_find_nonfinite). Not collective (one rank) for now. */
+/* Forward, loss, backward, update. A loss or gradient that is not finite: HALO_ERR_NONFINITE, result.finite is false, no update was done, and
+ * the error message names the first layer whose output or gradient is not finite (found by hl_program_find_nonfinite). Gradients are looked
+ * at in runs with `update`. result may be NULL. Not collective (one rank) for now. */
 halo_status hl_program_train(hl_program *program, const hl_batch *batch, const hl_step_options *options, hl_step_result *result);
 
-/* Forward only. prediction: host [batch, outputs] float or NULL. result may be NULL when batch->y is NULL. */
+/* Forward only, by a program compiled without `training`. prediction: host [batch, outputs] float or NULL. result may be NULL; its loss is NaN
+ * where batch->y is NULL. A loss that is not finite is not an error here. */
 halo_status hl_program_evaluate(hl_program *program, const hl_batch *batch, float *prediction, hl_step_result *result);
 
-/* Name of the first layer with a non-finite value, given the last run's contents; NULL if none. */
+/* Name of the first layer with a non-finite value: the last run is done again from its input, without updates; NULL if none. */
 const char *hl_program_find_nonfinite(hl_program *program);
 
 /* ---------------------------------------------------------------------------------------------------------- explain */
@@ -117,15 +122,16 @@ typedef struct hl_program_info {
     size_t peak_bytes, weight_bytes, state_bytes, activation_bytes, scratch_bytes;
     int reorders;    /* activation layout conversions inside the step */
     int references;  /* ops that got a reference implementation */
-    halo_layout layout;
+    halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */
     int ops;
 } hl_program_info;
 
 typedef struct hl_op_info {
-    const char *name; /* "conv1" */
+    const char *name; /* "conv1"; of updates, norms and weight images the parameter: "conv1/weights" */
     const char *kind; /* "conv-fwd" */
     const char *direction; /* "forward" | "backward" | "update" */
     const char *impl;
+    bool reference;
     double flops, bytes;
     double seconds; /* median of the timed runs; NaN when not timed */
     double items;
@@ -134,8 +140,8 @@ typedef struct hl_op_info {
 
 void hl_program_info_get(const hl_program *program, hl_program_info *info);
 void hl_program_op(const hl_program *program, int i, hl_op_info *info);
-/* Every run records each step's time while on (bench); off by default. */
-void hl_program_time(hl_program *program, bool on);
+/* Every run records each step's time while on (bench), the last 64 of them; off by default. Switching on forgets the old ones. */
+halo_status hl_program_time(hl_program *program, bool on);
 /* A readable text of values and steps. */
 halo_status hl_program_print(const hl_program *program, hl_str *out);
 

@@ -1,2 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-# net/compile: from graph to program, one file per pass
+# net/compile: from graph to program, one file per pass; and what a program is, runs and prints
+libhalo_core_la_SOURCES += \
+	src/net/ir.c src/net/ir.h \
+	src/net/model.c src/net/model.h \
+	src/net/nonfinite.c src/net/nonfinite.h \
+	src/net/print.c \
+	src/net/program.c src/net/program.h \
+	src/net/run.c \
+	src/net/compile/backward.c \
+	src/net/compile/bind.c \
+	src/net/compile/choose.c \
+	src/net/compile/compile.h \
+	src/net/compile/differentiate.c \
+	src/net/compile/fit.c \
+	src/net/compile/forward.c \
+	src/net/compile/fuse.c \
+	src/net/compile/inplace.c \
+	src/net/compile/lower.c \
+	src/net/compile/margins.c \
+	src/net/compile/place.c \
+	src/net/compile/precision.c \
+	src/net/compile/shape.c \
+	src/net/compile/update.c

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bind.c -- the last pass: buffers, plans, addresses. Afterwards a step only runs. All memory is cleared once: margins and padding lanes that
+ * nobody writes are zero for good.
+ */
+#include "net/compile/compile.h"
+
+static halo_status alloc_cleared(hl_program *p, size_t bytes, void **ptr)
+{
+    if (bytes == 0) return HALO_OK;
+    HL_TRY(p->dev->ops->alloc(p->dev, bytes, ptr));
+    return p->dev->ops->fill(p->dev, *ptr, 0, bytes, NULL);
+}
+
+static void *address(const hl_program *p, int value)
+{
+    const hl_value *v = &p->value[value];
+    if (v->region == HL_REGION_MODEL) return hl_model_address(p->model, v->param, v->array);
+    return (char *)(v->region == HL_REGION_IMAGES ? p->images : p->arena) + v->offset;
+}
+
+static halo_status bind_step(hl_program *p, hl_step *s)
+{
+    const halo_op_class *cls = p->dev->classes[s->desc.kind];
+    HL_TRY(cls->plan(p->dev, &s->desc, &s->choice, &s->plan));
+    for (int r = 0; r < HALO_ROLES; r++) s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
+    if (s->image >= 0) s->args.ptr[HALO_WT] = address(p, s->image);
+    s->args.scratch = p->scratch;
+    s->args.record = &p->record;
+    return HALO_OK;
+}
+
+halo_status hl_pass_bind(hl_program *p)
+{
+    HL_TRY(alloc_cleared(p, p->arena_bytes, &p->arena));
+    HL_TRY(alloc_cleared(p, p->image_bytes, &p->images));
+    HL_TRY(alloc_cleared(p, p->scratch_bytes, &p->scratch));
+    size_t numbers = 2 * (size_t)p->model->params;
+    size_t rows = (size_t)(p->opt.batch * hl_layer_of(p, p->net->layers - 1)->rows);
+    if (numbers < rows) numbers = rows;
+    HL_TRY(hl_calloc(p->ctx, numbers, sizeof(*p->host), "host numbers of a program", &p->host));
+    for (int i = 0; i < p->steps; i++) HL_TRY(bind_step(p, &p->step[i]));
+    for (int i = 0, f = 0; f <= HL_PHASES; f++) {
+        while (i < p->steps && (int)p->step[i].phase < f) i++;
+        p->phase[f] = i;
+    }
+    return p->dev->ops->wait(p->dev, NULL);
+}

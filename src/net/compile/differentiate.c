@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * differentiate.c -- reverse-mode differentiation of the layer steps (Linnainmaa 1976; Griewank & Walther 2008): a gradient for the output of
+ * every layer that some weight influences, a backward step per layer in reverse order.
+ *
+ * dx of a value with several consumers is the sum of their contributions: the first in backward order writes, the others accumulate. The
+ * gradient of a sum is the gradient of its terms, so an add whose input nobody else reads passes its own gradient on: one value, no step. The
+ * network's input has no gradient, and so the first convolution has no backward-data.
+ */
+#include "net/compile/compile.h"
+
+static bool has_weights(const hl_layer *l) { return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_NORM; }
+
+static void find_needs(hl_program *p)
+{
+    for (int i = 0; i < p->net->layers; i++) {
+        const hl_layer *l = hl_layer_of(p, i);
+        p->needs[i] = has_weights(l);
+        for (int k = 0; k < l->inputs; k++) p->needs[i] = p->needs[i] || p->needs[l->input[k]];
+        p->needs[i] = p->needs[i] && p->live[i];
+    }
+}
+
+/* Live consumers of each layer's output, an edge counted as often as it is there. */
+static void count_consumers(const hl_program *p, int *count)
+{
+    for (int i = 0; i < p->net->layers; i++) {
+        const hl_layer *l = hl_layer_of(p, i);
+        for (int k = 0; k < l->inputs && p->live[i]; k++) count[l->input[k]]++;
+    }
+}
+
+static halo_status new_gradient(hl_program *p, int layer)
+{
+    return hl_value_like(p, p->y[layer], HL_VALUE_GRADIENT, layer, ".gradient", &p->g[layer]);
+}
+
+/* A dropout that is left out shares its input's value; it passes gradients on as an add of one term. */
+static bool passes_on(const hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    return l->kind == HL_LAYER_ADD || (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
+}
+
+static halo_status differentiate_layer(hl_program *p, int layer, const int *consumers)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    hl_step *step;
+    for (int k = 0; k < l->inputs; k++) {
+        int x = l->input[k];
+        hl_edge *edge = &p->edge[layer * HL_INPUTS_MAX + k];
+        if (!p->needs[x]) continue;
+        if (passes_on(p, layer) && consumers[x] == 1) {
+            *edge = HL_EDGE_ALIAS;
+            p->g[x] = p->g[layer];
+        } else if (p->g[x] < 0) {
+            *edge = HL_EDGE_WRITE;
+            HL_TRY(new_gradient(p, x));
+        } else {
+            *edge = HL_EDGE_ADD;
+        }
+    }
+    return hl_step_new(p, HL_STEP_LAYER, HL_PHASE_BACKWARD, layer, &step);
+}
+
+halo_status hl_pass_differentiate(hl_program *p)
+{
+    if (!p->opt.training) return HALO_OK;
+    find_needs(p);
+    int *consumers;
+    HL_TRY(hl_calloc(p->ctx, (size_t)p->net->layers, sizeof(*consumers), "consumer counts", &consumers));
+    count_consumers(p, consumers);
+    halo_status st = HALO_OK;
+    int last = p->net->layers - 1;
+    if (p->needs[last]) st = new_gradient(p, last);
+    for (int i = last; i > 0 && st == HALO_OK; i--)
+        if (p->needs[i]) st = differentiate_layer(p, i, consumers);
+    free(consumers);
+    return st;
+}

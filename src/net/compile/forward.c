@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forward.c -- the forward ops of each kind of layer, and the loss. */
+#include "net/compile/compile.h"
+
+void hl_set_window(const hl_layer *l, halo_op_desc *desc)
+{
+    desc->window = l->window;
+    for (int a = 0; a < 3; a++) desc->window.pad_lo[a] = l->pad[a][0];
+    desc->pool = l->pool;
+    desc->count_pad = l->count_pad;
+}
+
+/* The value of a layer's k-th input. */
+static int input(const hl_program *p, int layer, int k) { return p->y[hl_layer_of(p, layer)->input[k]]; }
+
+static void set_act(const hl_program *p, int act, halo_op_desc *desc)
+{
+    if (act < 0) return;
+    desc->act = hl_layer_of(p, act)->act;
+    desc->slope = hl_layer_of(p, act)->slope;
+}
+
+/* Uses a parameter of the layer in a role; absent ones are left out. */
+static halo_status use_param(hl_program *p, hl_step *s, halo_role role, halo_role in_op, int array)
+{
+    int param = hl_layer_param(p, s->layer, role), value;
+    if (param < 0) return HALO_OK;
+    HL_TRY(hl_param_value(p, param, array, &value));
+    s->use[in_op] = hl_use_of(value);
+    return HALO_OK;
+}
+
+static halo_status conv_op(hl_program *p, int layer, hl_step **step)
+{
+    HL_TRY(hl_op_new(p, HALO_OP_CONV_FWD, HL_PHASE_FORWARD, layer, step));
+    (*step)->use[HALO_X] = hl_use_window(p, layer, input(p, layer, 0));
+    hl_set_window(hl_layer_of(p, layer), &(*step)->desc);
+    return HALO_OK;
+}
+
+static halo_status dense_op(hl_program *p, int layer, hl_step **step)
+{
+    HL_TRY(hl_op_new(p, HALO_OP_LINEAR_FWD, HL_PHASE_FORWARD, layer, step));
+    (*step)->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    return HALO_OK;
+}
+
+static halo_status norm_op(hl_program *p, int layer, hl_step **step)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    HL_TRY(hl_op_new(p, HALO_OP_NORM_APPLY, HL_PHASE_FORWARD, layer, step));
+    halo_op_desc *desc = &(*step)->desc;
+    (*step)->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    if (p->opt.training) (*step)->use[HALO_STAT] = hl_use_of(p->stat[layer]);
+    HL_TRY(use_param(p, *step, HALO_RUN, HALO_RUN, HL_MASTER));
+    desc->eps = l->eps;
+    desc->momentum = l->momentum;
+    desc->inference = !p->opt.training;
+    desc->unbiased = true;
+    return HALO_OK;
+}
+
+halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step)
+{
+    hl_layer_kind kind = hl_layer_of(p, layer)->kind;
+    if (kind == HL_LAYER_NORM && p->opt.training && p->stat[layer] < 0) {
+        HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, layer, ".statistics", &p->stat[layer]));
+        hl_value *v = &p->value[p->stat[layer]];
+        v->dtype = HALO_F64;
+        v->ext[HALO_W] = 3 * hl_layer_of(p, layer)->out[0];
+        v->operand = hl_operand_flat(v->dtype, v->ext[HALO_W]);
+    }
+    HL_TRY(kind == HL_LAYER_CONV ? conv_op(p, layer, step) : kind == HL_LAYER_DENSE ? dense_op(p, layer, step) : norm_op(p, layer, step));
+    hl_step *s = *step;
+    HL_TRY(use_param(p, s, HALO_WT, HALO_WT, HL_MASTER));
+    HL_TRY(use_param(p, s, HALO_B, HALO_B, HL_MASTER));
+    s->use[HALO_Y] = hl_use_of(p->y[act >= 0 ? act : layer]);
+    set_act(p, act, &s->desc);
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ per kind */
+
+static halo_status forward_nothing(hl_program *p, int layer)
+{
+    (void)p, (void)layer;
+    return HALO_OK;
+}
+
+static halo_status forward_fusable(hl_program *p, int layer)
+{
+    hl_step *s;
+    return hl_forward_op(p, layer, p->fused[layer], &s);
+}
+
+static halo_status forward_norm(hl_program *p, int layer)
+{
+    hl_step *s;
+    if (!p->opt.training) return forward_fusable(p, layer);
+    HL_TRY(hl_forward_op(p, layer, p->fused[layer], &s)); /* makes the statistics' value */
+    hl_step apply = *s;
+    p->steps--;
+    HL_TRY(hl_op_new(p, HALO_OP_NORM_STATS, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = apply.use[HALO_X];
+    s->use[HALO_STAT] = apply.use[HALO_STAT];
+    HL_TRY(hl_op_new(p, HALO_OP_NORM_APPLY, HL_PHASE_FORWARD, layer, &s));
+    *s = apply;
+    return HALO_OK;
+}
+
+static halo_status forward_act(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    hl_step *s;
+    if (p->fused[l->input[0]] == layer) return HALO_OK;
+    HL_TRY(hl_op_new(p, HALO_OP_ACT_FWD, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    s->use[HALO_Y] = hl_use_of(p->y[layer]);
+    set_act(p, layer, &s->desc);
+    return HALO_OK;
+}
+
+/* Maximum: the index of the winner is saved for backward. */
+static halo_status forward_pool(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    hl_step *s;
+    if (p->needs[l->input[0]] && l->pool == HALO_POOL_MAX) {
+        HL_TRY(hl_value_like(p, p->y[layer], HL_VALUE_SAVED, layer, ".argmax", &p->aux[layer]));
+        bool small = l->window.kernel[0] * l->window.kernel[1] * l->window.kernel[2] <= 256;
+        p->value[p->aux[layer]].dtype = small ? HALO_U8 : HALO_I32;
+    }
+    HL_TRY(hl_op_new(p, HALO_OP_POOL_FWD, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = hl_use_window(p, layer, input(p, layer, 0));
+    s->use[HALO_Y] = hl_use_of(p->y[layer]);
+    if (p->aux[layer] >= 0) s->use[HALO_AUX] = hl_use_of(p->aux[layer]);
+    hl_set_window(l, &s->desc);
+    return HALO_OK;
+}
+
+void hl_set_global(const hl_program *p, int layer, halo_op_desc *desc)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    memcpy(desc->global_ext, p->value[p->y[layer]].ext, sizeof(desc->global_ext));
+    desc->global_ext[HALO_N] /= l->rows;
+    desc->global_ext[HALO_C] *= l->rows;
+}
+
+static halo_status forward_dropout(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    hl_step *s;
+    if (p->y[layer] == input(p, layer, 0)) return HALO_OK;
+    HL_TRY(hl_op_new(p, HALO_OP_DROPOUT, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = hl_use_samples(p, layer, input(p, layer, 0));
+    s->use[HALO_Y] = hl_use_samples(p, layer, p->y[layer]);
+    s->desc.keep = l->keep;
+    s->desc.layer = (uint64_t)layer;
+    hl_set_global(p, layer, &s->desc);
+    return HALO_OK;
+}
+
+static halo_status forward_flatten(hl_program *p, int layer)
+{
+    hl_step *s;
+    HL_TRY(hl_op_new(p, HALO_OP_FLATTEN, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    s->use[HALO_Y] = hl_use_samples(p, layer, p->y[layer]);
+    s->desc.channels_last = hl_layer_of(p, layer)->channels_last;
+    return HALO_OK;
+}
+
+/* ((x0 + x1) + x2) + ...; one input alone is copied. */
+static halo_status forward_add(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    hl_step *s;
+    for (int k = l->inputs == 1 ? 0 : 1; k < l->inputs; k++) {
+        HL_TRY(hl_op_new(p, l->inputs == 1 ? HALO_OP_COPY : HALO_OP_ADD, HL_PHASE_FORWARD, layer, &s));
+        s->use[HALO_X] = hl_use_of(k <= 1 ? input(p, layer, 0) : p->y[layer]);
+        if (l->inputs > 1) s->use[HALO_X2] = hl_use_of(input(p, layer, k));
+        s->use[HALO_Y] = hl_use_of(p->y[layer]);
+    }
+    return HALO_OK;
+}
+
+static halo_status forward_concat(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    int64_t at = 0;
+    hl_step *s;
+    for (int k = 0; k < l->inputs; k++) {
+        HL_TRY(hl_op_new(p, HALO_OP_COPY, HL_PHASE_FORWARD, layer, &s));
+        s->use[HALO_X] = hl_use_of(input(p, layer, k));
+        s->use[HALO_Y] = hl_use_of(p->y[layer]);
+        s->use[HALO_Y].c_lo = at;
+        s->use[HALO_Y].c_ext = p->value[input(p, layer, k)].ext[HALO_C];
+        at += s->use[HALO_Y].c_ext;
+    }
+    return HALO_OK;
+}
+
+const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS] = {
+    [HL_LAYER_INPUT] = forward_nothing,   [HL_LAYER_CONV] = forward_fusable, [HL_LAYER_POOL] = forward_pool,
+    [HL_LAYER_NORM] = forward_norm,       [HL_LAYER_ACT] = forward_act,      [HL_LAYER_DROPOUT] = forward_dropout,
+    [HL_LAYER_FLATTEN] = forward_flatten, [HL_LAYER_DENSE] = forward_fusable, [HL_LAYER_ADD] = forward_add,
+    [HL_LAYER_CONCAT] = forward_concat,
+};
+
+halo_status hl_lower_loss(hl_program *p)
+{
+    int last = p->net->layers - 1;
+    hl_step *s;
+    HL_TRY(hl_op_new(p, HALO_OP_LOSS, HL_PHASE_LOSS, -1, &s));
+    s->use[HALO_X] = hl_use_of(p->y[last]);
+    s->use[HALO_T] = hl_use_of(p->target);
+    s->use[HALO_SW] = hl_use_of(p->weight);
+    s->use[HALO_STAT] = hl_use_of(p->loss);
+    if (p->g[last] >= 0) s->use[HALO_DX] = hl_use_of(p->g[last]);
+    s->desc.loss = p->opt.loss;
+    s->desc.delta = p->opt.huber_delta > 0 ? p->opt.huber_delta : 1;
+    return HALO_OK;
+}

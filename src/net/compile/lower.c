@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lower.c -- every layer step becomes the ops of the backend contract: forward.c, backward.c and update.c emit them, fuse.c says which
+ * activations their producers compute too.
+ */
+#include "net/compile/compile.h"
+
+static halo_status lower_layer(hl_program *p, const hl_step *s)
+{
+    if (s->phase == HL_PHASE_LOSS) return hl_lower_loss(p);
+    hl_layer_kind kind = hl_layer_of(p, s->layer)->kind;
+    return s->phase == HL_PHASE_FORWARD ? hl_lower_forward[kind](p, s->layer) : hl_lower_backward[kind](p, s->layer);
+}
+
+/* What a fused layer's activation makes useless: the producer's own output. */
+static void drop_unused(hl_program *p)
+{
+    for (int i = 0; i < p->net->layers; i++)
+        if (p->fused[i] >= 0) p->value[p->y[i]].dead = true;
+}
+
+halo_status hl_pass_lower(hl_program *p)
+{
+    HL_TRY(hl_fuse(p));
+    hl_step *layers = p->step;
+    int n = p->steps;
+    p->step = NULL;
+    p->steps = 0;
+    p->step_cap = 0;
+    halo_status st = HALO_OK;
+    for (int i = 0; i < n && st == HALO_OK; i++) st = lower_layer(p, &layers[i]);
+    free(layers);
+    HL_TRY(st);
+    drop_unused(p);
+    if (p->opt.training) HL_TRY(hl_lower_update(p));
+    return hl_sort_steps(p);
+}

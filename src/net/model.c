@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/model.h"
+
+#include "base/context.h"
+
+enum { HL_PARAM_ALIGN = 64 }; /* bytes */
+
+static bool running(const hl_param_info *p) { return p->role == HALO_RUN; }
+
+/* Trainable parameters from the last layer to the first; a layer's own keep their order. Running statistics in layer order, packed. */
+static void lay_out(hl_model *m)
+{
+    int64_t unit = HL_PARAM_ALIGN / (int64_t)hl_dtype_size(m->dev->master), at = 0, run = 0;
+    for (int layer = m->net->layers - 1; layer >= 0; layer--) {
+        for (int i = 0; i < m->params; i++) {
+            if (m->param[i].layer != layer || running(&m->param[i])) continue;
+            m->offset[i] = at;
+            at += hl_round_up(m->param[i].count, unit);
+        }
+    }
+    for (int i = 0; i < m->params; i++) {
+        if (!running(&m->param[i])) continue;
+        m->offset[i] = run;
+        run += m->param[i].count;
+    }
+    m->elements = at;
+    m->running_elements = run;
+}
+
+static halo_status alloc_cleared(hl_model *m, size_t bytes, void **ptr)
+{
+    if (bytes == 0) return HALO_OK;
+    HL_TRY(m->dev->ops->alloc(m->dev, bytes, ptr));
+    HL_TRY(m->dev->ops->fill(m->dev, *ptr, 0, bytes, NULL));
+    return HALO_OK;
+}
+
+static halo_status allocate(hl_model *m)
+{
+    size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
+    HL_TRY(alloc_cleared(m, bytes, &m->base[HL_MASTER]));
+    HL_TRY(alloc_cleared(m, (size_t)m->running_elements * sizeof(float), &m->running));
+    if (m->has_optim) {
+        HL_TRY(alloc_cleared(m, bytes, &m->base[HL_GRADIENT]));
+        if (m->has_state[0]) HL_TRY(alloc_cleared(m, bytes, &m->base[HL_STATE1]));
+        if (m->has_state[1]) HL_TRY(alloc_cleared(m, bytes, &m->base[HL_STATE2]));
+        HL_TRY(alloc_cleared(m, (size_t)m->params * 4 * sizeof(double), &m->norms));
+    }
+    return m->dev->ops->wait(m->dev, NULL);
+}
+
+static halo_status initialise(hl_model *m)
+{
+    int64_t most = 0;
+    for (int i = 0; i < m->params; i++) most = hl_max64(most, m->param[i].count);
+    double *host;
+    HL_TRY(hl_calloc(m->ctx, (size_t)most, sizeof(double), "initial parameters", &host));
+    halo_status st = HALO_OK;
+    for (int i = 0; i < m->params && st == HALO_OK; i++) {
+        hl_param_init(m->net, &m->param[i], m->ctx->seed, host);
+        st = hl_model_set(m, i, HL_MASTER, host);
+    }
+    free(host);
+    return st;
+}
+
+static void want_state(hl_model *m, const hl_optim_spec *optim)
+{
+    m->has_optim = optim != NULL;
+    if (!optim) return;
+    m->optim = *optim;
+    if (m->optim.update.lr_factor == 0) m->optim.update.lr_factor = 1;
+    bool adam = optim->update.kind == HALO_ADAM || optim->update.kind == HALO_ADAMW;
+    m->has_state[0] = adam || optim->update.momentum != 0;
+    m->has_state[1] = adam;
+}
+
+halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net, const hl_optim_spec *optim, hl_model **model)
+{
+    hl_model *m;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*m), "model", &m));
+    halo_status st;
+    m->ctx = ctx;
+    m->dev = dev;
+    m->net = net;
+    m->version = 1;
+    want_state(m, optim);
+    HL_GOTO(st, hl_graph_params(net, &m->param, &m->params), destroy);
+    HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset), destroy);
+    lay_out(m);
+    HL_GOTO(st, allocate(m), destroy);
+    HL_GOTO(st, initialise(m), destroy);
+    *model = m;
+    return HALO_OK;
+
+destroy:
+    hl_model_destroy(m);
+    return st;
+}
+
+void hl_model_destroy(hl_model *m)
+{
+    if (!m) return;
+    for (int a = 0; a < HL_ARRAYS; a++)
+        if (m->base[a]) m->dev->ops->release(m->dev, m->base[a]);
+    if (m->running) m->dev->ops->release(m->dev, m->running);
+    if (m->norms) m->dev->ops->release(m->dev, m->norms);
+    free(m->offset);
+    free(m->param);
+    free(m);
+}
+
+int hl_model_params(const hl_model *m, const hl_param_info **list)
+{
+    if (list) *list = m->param;
+    return m->params;
+}
+
+const char *hl_array_name(hl_array a)
+{
+    static const char *const names[HL_ARRAYS] = {"value", "gradient", "m", "v"};
+    return names[a];
+}
+
+bool hl_model_has(const hl_model *m, int param, hl_array a)
+{
+    if (running(&m->param[param])) return a == HL_MASTER;
+    return m->base[a] != NULL;
+}
+
+void *hl_model_address(const hl_model *m, int param, int array)
+{
+    if (array >= HL_ARRAYS) return (double *)m->norms + 2 * ((array == HL_MODEL_WEIGHT_NORM ? m->params : 0) + param);
+    if (running(&m->param[param])) return (float *)m->running + m->offset[param];
+    return (char *)m->base[array] + (size_t)m->offset[param] * hl_dtype_size(m->dev->master);
+}
+
+halo_dtype hl_model_array_dtype(const hl_model *m, int param, int array)
+{
+    if (array >= HL_ARRAYS) return HALO_F64;
+    return running(&m->param[param]) ? HALO_F32 : m->dev->master;
+}
+
+int64_t hl_model_array_count(const hl_model *m, int param, int array) { return array >= HL_ARRAYS ? 2 : m->param[param].count; }
+
+static halo_operand flat(const hl_model *m, int param, hl_array a)
+{
+    HL_BUG_UNLESS(param >= 0 && param < m->params && hl_model_has(m, param, a));
+    return hl_operand_flat(hl_model_array_dtype(m, param, a), m->param[param].count);
+}
+
+static halo_status get(hl_model *m, int param, hl_array a, halo_dtype type, void *host)
+{
+    halo_operand o = flat(m, param, a);
+    HL_TRY(m->dev->ops->wait(m->dev, NULL));
+    return m->dev->ops->download(m->dev, &o, hl_model_address(m, param, a), type, host);
+}
+
+static halo_status set(hl_model *m, int param, hl_array a, halo_dtype type, const void *host)
+{
+    halo_operand o = flat(m, param, a);
+    if (a == HL_MASTER) m->version++;
+    HL_TRY(m->dev->ops->wait(m->dev, NULL));
+    return m->dev->ops->upload(m->dev, &o, hl_model_address(m, param, a), type, host);
+}
+
+halo_status hl_model_get(hl_model *m, int param, hl_array a, double *host) { return get(m, param, a, HALO_F64, host); }
+halo_status hl_model_set(hl_model *m, int param, hl_array a, const double *host) { return set(m, param, a, HALO_F64, host); }
+halo_status hl_model_get_raw(hl_model *m, int param, hl_array a, void *host) { return get(m, param, a, m->dev->master, host); }
+halo_status hl_model_set_raw(hl_model *m, int param, hl_array a, const void *host) { return set(m, param, a, m->dev->master, host); }
+
+halo_dtype hl_model_dtype(const hl_model *m) { return m->dev->master; }
+
+halo_status hl_model_gradient_range(hl_model *m, void **ptr, int64_t *elements)
+{
+    if (!m->has_optim) return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' is for evaluation and has no gradients", m->net->name);
+    *ptr = m->base[HL_GRADIENT];
+    *elements = m->elements;
+    return HALO_OK;
+}
+
+int64_t hl_model_steps(const hl_model *m) { return m->steps; }
+void hl_model_set_steps(hl_model *m, int64_t t) { m->steps = t; }
+
+size_t hl_model_weight_bytes(const hl_model *m)
+{
+    size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
+    return bytes * (m->has_optim ? 2 : 1) + (size_t)m->running_elements * sizeof(float);
+}
+
+size_t hl_model_state_bytes(const hl_model *m)
+{
+    size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
+    return bytes * (size_t)(m->has_state[0] + m->has_state[1]) + (m->has_optim ? (size_t)m->params * 4 * sizeof(double) : 0);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c -- the chain of passes, and what a program says of itself. */
+#include "net/compile/compile.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    halo_status (*run)(hl_program *p);
+} passes[] = {
+    {"shape", hl_pass_shape},         {"place", hl_pass_place},     {"differentiate", hl_pass_differentiate},
+    {"precision", hl_pass_precision}, {"lower", hl_pass_lower},     {"inplace", hl_pass_inplace},
+    {"margins", hl_pass_margins},     {"choose", hl_pass_choose},   {"fit", hl_pass_fit},
+    {"bind", hl_pass_bind},
+};
+
+static halo_status int_array(halo_context *ctx, size_t n, int **out)
+{
+    HL_TRY(hl_calloc(ctx, n, sizeof(**out), "program indices", out));
+    for (size_t i = 0; i < n; i++) (*out)[i] = -1;
+    return HALO_OK;
+}
+
+static halo_status index_arrays(hl_program *p)
+{
+    size_t n = (size_t)p->net->layers;
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->live));
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->needs));
+    HL_TRY(hl_calloc(p->ctx, n * HL_INPUTS_MAX, sizeof(hl_edge), "program edges", &p->edge));
+    HL_TRY(int_array(p->ctx, n, &p->y));
+    HL_TRY(int_array(p->ctx, n, &p->g));
+    HL_TRY(int_array(p->ctx, n, &p->aux));
+    HL_TRY(int_array(p->ctx, n, &p->stat));
+    HL_TRY(int_array(p->ctx, n, &p->stat2));
+    HL_TRY(int_array(p->ctx, n, &p->fused));
+    return int_array(p->ctx, (size_t)p->model->params * HL_MODEL_ARRAYS, &p->param_value);
+}
+
+static halo_status check_options(const hl_model *m, const hl_compile_options *o)
+{
+    if (o->batch < 1) return hl_fail(m->ctx, HALO_ERR_USAGE, "a batch of %" PRId64 " samples", o->batch);
+    if (o->training && !m->has_optim) return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' was made for evaluation", m->net->name);
+    if (m->net->layers < 2) return hl_fail(m->ctx, HALO_ERR_USAGE, "network '%s' has no layers", m->net->name);
+    if (!o->after) return HALO_OK;
+    for (size_t i = 0; i < HL_COUNT(passes); i++)
+        if (strcmp(o->after, passes[i].name) == 0) return HALO_OK;
+    return hl_fail(m->ctx, HALO_ERR_USAGE,
+                   "no pass '%s'; they are shape, place, differentiate, precision, lower, inplace, margins, choose, fit, bind", o->after);
+}
+
+static halo_status run_passes(hl_program *p)
+{
+    for (size_t i = 0; i < HL_COUNT(passes); i++) {
+        HL_TRY(passes[i].run(p));
+        snprintf(p->after, sizeof(p->after), "%s", passes[i].name);
+        if (p->opt.after && strcmp(p->opt.after, passes[i].name) == 0) break;
+    }
+    return HALO_OK;
+}
+
+halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program)
+{
+    hl_program *p;
+    halo_status st;
+    HL_TRY(check_options(model, options));
+    HL_TRY(hl_calloc(model->ctx, 1, sizeof(*p), "program", &p));
+    p->ctx = model->ctx;
+    p->dev = model->dev;
+    p->model = model;
+    p->net = model->net;
+    p->opt = *options;
+    p->off = off;
+    p->layout = p->input_layout = HALO_LAYOUTS;
+    HL_GOTO(st, index_arrays(p), destroy);
+    HL_GOTO(st, run_passes(p), destroy);
+    *program = p;
+    return HALO_OK;
+
+destroy:
+    hl_program_destroy(p);
+    return st;
+}
+
+halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program)
+{
+    return hl_compile_with(model, options, (hl_compile_switches){0}, program);
+}
+
+void hl_program_destroy(hl_program *p)
+{
+    if (!p) return;
+    for (int i = 0; i < p->steps; i++) {
+        hl_step *s = &p->step[i];
+        if (s->plan) p->dev->classes[s->desc.kind]->destroy(s->plan);
+        free(s->times);
+    }
+    if (p->arena) p->dev->ops->release(p->dev, p->arena);
+    if (p->images) p->dev->ops->release(p->dev, p->images);
+    if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
+    void *const owned[] = {p->host, p->value, p->step, p->live, p->needs, p->y, p->g, p->aux, p->stat, p->stat2, p->fused, p->edge, p->param_value};
+    for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);
+    free(p);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- explain */
+
+static bool is_activation(const hl_program *p, int value)
+{
+    return value >= 0 && p->value[value].kind <= HL_VALUE_GRADIENT;
+}
+
+static bool reorders(const hl_program *p, const hl_step *s)
+{
+    return s->desc.kind == HALO_OP_COPY && is_activation(p, s->use[HALO_X].value) && is_activation(p, s->use[HALO_Y].value) &&
+           s->desc.t[HALO_X].layout != s->desc.t[HALO_Y].layout;
+}
+
+void hl_program_info_get(const hl_program *p, hl_program_info *info)
+{
+    *info = (hl_program_info){.layout = p->layout, .input_layout = p->input_layout};
+    info->parameters = hl_graph_param_count(p->net);
+    for (int i = 0; i < p->steps; i++) {
+        const hl_step *s = &p->step[i];
+        if (s->kind != HL_STEP_OP) continue;
+        info->ops++;
+        info->references += s->choice.reference;
+        info->reorders += reorders(p, s);
+        info->flops_step += s->flops;
+        if (s->phase == HL_PHASE_FORWARD) info->flops_forward += s->flops;
+    }
+    info->weight_bytes = hl_model_weight_bytes(p->model) + p->image_bytes;
+    info->state_bytes = hl_model_state_bytes(p->model);
+    info->activation_bytes = p->arena_bytes;
+    info->scratch_bytes = p->scratch_bytes;
+    info->peak_bytes = info->weight_bytes + info->state_bytes + info->activation_bytes + info->scratch_bytes;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_seconds(const hl_step *s)
+{
+    double sorted[HL_TIMES_MAX];
+    size_t n = (size_t)hl_min64(s->timed, HL_TIMES_MAX);
+    if (n == 0) return NAN;
+    memcpy(sorted, s->times, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), ascending);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+void hl_program_op(const hl_program *p, int i, hl_op_info *info)
+{
+    HL_BUG_UNLESS(i >= 0 && i < p->steps);
+    const hl_step *s = &p->step[i];
+    *info = (hl_op_info){
+        .name = hl_step_name(p, s),
+        .kind = s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer",
+        .direction = hl_phase_direction(s->phase),
+        .impl = s->choice.impl,
+        .reference = s->choice.reference,
+        .flops = s->flops,
+        .bytes = s->bytes,
+        .seconds = median_seconds(s),
+        .items = s->choice.items,
+        .desc = &s->desc,
+    };
+}
+
+halo_status hl_program_time(hl_program *p, bool on)
+{
+    for (int i = 0; i < p->steps && on; i++) {
+        hl_step *s = &p->step[i];
+        s->timed = 0;
+        if (!s->times) HL_TRY(hl_calloc(p->ctx, HL_TIMES_MAX, sizeof(*s->times), "step times", &s->times));
+    }
+    p->timing = on;
+    return HALO_OK;
+}

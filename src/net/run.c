@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.c -- one training step or one evaluation: data up, the steps of each phase in order, a few numbers down.
+ *
+ * The host looks at the device twice in a training step: at the loss and the gradients' square sums before the updates (finiteness, clipping),
+ * which is where all ranks will have to agree anyway.
+ */
+#include "net/ir.h"
+
+#include "base/clock.h"
+#include "net/nonfinite.h"
+
+#include <stdio.h>
+
+static halo_status run_timed(hl_program *p, hl_step *s)
+{
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    double start = hl_now();
+    HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    s->times[s->timed++ % HL_TIMES_MAX] = hl_now() - start;
+    return HALO_OK;
+}
+
+halo_status hl_run_phase(hl_program *p, hl_phase phase)
+{
+    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) {
+        hl_step *s = &p->step[i];
+        HL_TRY(p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+    }
+    return HALO_OK;
+}
+
+/* Address of a value of the arena. */
+static void *storage(const hl_program *p, int value) { return (char *)p->arena + p->value[value].offset; }
+
+static halo_status upload(hl_program *p, int value, halo_dtype host_dtype, const void *host)
+{
+    return p->dev->ops->upload(p->dev, &p->value[value].operand, storage(p, value), host_dtype, host);
+}
+
+static int64_t rows_of(const hl_program *p) { return hl_layer_of(p, p->net->layers - 1)->rows; }
+
+/* Targets; where samples are cut into rows, once per row. */
+static halo_status load_targets(hl_program *p, const float *y)
+{
+    const int64_t rows = rows_of(p);
+    halo_operand o = p->value[p->target].operand;
+    if (rows == 1) return upload(p, p->target, HALO_F32, y);
+    size_t size = (size_t)(o.ext[HALO_C] * o.ext[HALO_D] * o.ext[HALO_H] * o.ext[HALO_W]);
+    o.ext[HALO_N] = 1;
+    for (int64_t n = 0; n < p->opt.batch * rows; n++) {
+        o.lo[HALO_N] = n;
+        HL_TRY(p->dev->ops->upload(p->dev, &o, storage(p, p->target), HALO_F32, y + (size_t)(n / rows) * size));
+    }
+    return HALO_OK;
+}
+
+/* Input, targets, sample weights; what the step will divide by. */
+static halo_status load(hl_program *p, const hl_batch *batch)
+{
+    const int64_t rows = rows_of(p);
+    double sum = 0;
+    for (int64_t n = 0; n < p->opt.batch * rows; n++) {
+        p->host[n] = batch->weight ? batch->weight[n / rows] : 1;
+        sum += p->host[n];
+    }
+    HL_TRY(upload(p, p->y[0], batch->dtype, batch->x));
+    if (batch->y) HL_TRY(load_targets(p, batch->y));
+    HL_TRY(upload(p, p->weight, HALO_F64, p->host));
+    HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
+    p->record.first_sample = batch->first_sample;
+    p->record.weight_sum = batch->weight_sum != 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
+    p->record.loss_scale = 1;
+    return HALO_OK;
+}
+
+/* Images follow the masters; so do the weight norms where somebody but an update changed them. */
+static halo_status follow_weights(hl_program *p)
+{
+    if (p->image_version != p->model->version) HL_TRY(hl_run_phase(p, HL_PHASE_IMAGES));
+    p->image_version = p->model->version;
+    if (!p->opt.training || p->model->norm_version == p->model->version) return HALO_OK;
+    p->model->norm_version = p->model->version;
+    return hl_run_phase(p, HL_PHASE_WEIGHT_NORMS);
+}
+
+static halo_status read_loss(hl_program *p, hl_step_result *result)
+{
+    double sums[2];
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(p->dev->ops->download(p->dev, &p->value[p->loss].operand, storage(p, p->loss), HALO_F64, sums));
+    result->loss_sum = sums[0] / (double)rows_of(p);
+    result->weight_sum = sums[1] / (double)rows_of(p);
+    result->loss = sums[1] != 0 ? sums[0] / sums[1] : 0;
+    result->finite = isfinite(sums[0]);
+    return HALO_OK;
+}
+
+/* Global norm of the gradients after grad_scale, and whether every one of them is finite. */
+static halo_status read_norm(hl_program *p, hl_step_result *result)
+{
+    hl_model *m = p->model;
+    double sum = 0, bad = 0;
+    halo_operand all = hl_operand_flat(HALO_F64, 2 * (int64_t)m->params);
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(p->dev->ops->download(p->dev, &all, m->norms, HALO_F64, p->host));
+    for (int i = 0; i < m->params; i++) {
+        sum += p->host[2 * i];
+        bad += p->host[2 * i + 1];
+    }
+    result->grad_norm = sqrt(sum) * fabs(p->record.grad_scale);
+    result->finite = bad == 0 && isfinite(sum);
+    return HALO_OK;
+}
+
+static void clip(hl_program *p, double norm)
+{
+    double limit = p->model->optim.clip_norm;
+    if (limit > 0 && norm > limit) p->record.grad_scale *= limit / norm;
+}
+
+static halo_status update(hl_program *p, const hl_step_options *options, hl_step_result *result)
+{
+    hl_model *m = p->model;
+    p->record.grad_scale = options->grad_scale != 0 ? options->grad_scale : 1;
+    HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
+    HL_TRY(read_norm(p, result));
+    if (!result->finite) return HALO_OK;
+    clip(p, result->grad_norm);
+    p->record.t = m->steps + 1;
+    p->record.lr = options->lr;
+    HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
+    m->steps++;
+    m->version++;
+    m->norm_version = m->version;
+    return HALO_OK;
+}
+
+/* Gradients of the step before are what this one adds to, or nothing is. */
+static halo_status clear_gradients(hl_program *p, const hl_step_options *options)
+{
+    hl_model *m = p->model;
+    if (!p->opt.accumulate || options->accumulate) return HALO_OK;
+    return p->dev->ops->fill(p->dev, m->base[HL_GRADIENT], 0, (size_t)m->elements * hl_dtype_size(m->dev->master), NULL);
+}
+
+static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options, hl_step_result *result)
+{
+    p->record.seed = options->seed;
+    p->record.step = options->step;
+    HL_TRY(load(p, batch));
+    HL_TRY(clear_gradients(p, options));
+    HL_TRY(follow_weights(p));
+    HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
+    HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
+    HL_TRY(hl_run_phase(p, HL_PHASE_BACKWARD));
+    HL_TRY(read_loss(p, result));
+    if (result->finite && options->update) HL_TRY(update(p, options, result));
+    return p->dev->ops->wait(p->dev, NULL);
+}
+
+halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step_options *options, hl_step_result *result)
+{
+    HL_BUG_UNLESS(p->opt.training && p->arena && batch->x && batch->y);
+    HL_BUG_UNLESS(p->opt.accumulate || !options->accumulate);
+    hl_step_result r = {.grad_norm = NAN, .finite = true};
+    double start = hl_now();
+    if (p->dev->ops->enter) p->dev->ops->enter(p->dev);
+    halo_status st = train(p, batch, options, &r);
+    if (p->dev->ops->leave) p->dev->ops->leave(p->dev);
+    r.seconds = hl_now() - start;
+    if (result) *result = r;
+    return st == HALO_OK && !r.finite ? hl_report_nonfinite(p) : st;
+}
+
+/* Down to the host; rows of a sample become their mean. */
+static halo_status predictions(hl_program *p, int value, float *out)
+{
+    const halo_operand *o = &p->value[value].operand;
+    const int64_t rows = rows_of(p), size = hl_operand_box_elements(o) / o->ext[HALO_N];
+    if (rows == 1) return p->dev->ops->download(p->dev, o, storage(p, value), HALO_F32, out);
+    float *all;
+    HL_TRY(hl_calloc(p->ctx, (size_t)(o->ext[HALO_N] * size), sizeof(*all), "predictions of rows", &all));
+    halo_status st = p->dev->ops->download(p->dev, o, storage(p, value), HALO_F32, all);
+    for (int64_t i = 0; i < p->opt.batch * size && st == HALO_OK; i++) {
+        double sum = 0;
+        for (int64_t r = 0; r < rows; r++) sum += all[(i / size * rows + r) * size + i % size];
+        out[i] = (float)(sum / (double)rows);
+    }
+    free(all);
+    return st;
+}
+
+static halo_status evaluate(hl_program *p, const hl_batch *batch, float *prediction, hl_step_result *result)
+{
+    int out = p->y[p->net->layers - 1];
+    HL_TRY(load(p, batch));
+    HL_TRY(follow_weights(p));
+    HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
+    if (batch->y) {
+        HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
+        HL_TRY(read_loss(p, result));
+    }
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    return prediction ? predictions(p, out, prediction) : HALO_OK;
+}
+
+halo_status hl_program_evaluate(hl_program *p, const hl_batch *batch, float *prediction, hl_step_result *result)
+{
+    HL_BUG_UNLESS(!p->opt.training && p->arena && batch->x);
+    hl_step_result r = {.loss = NAN, .loss_sum = NAN, .grad_norm = NAN, .finite = true};
+    double start = hl_now();
+    if (p->dev->ops->enter) p->dev->ops->enter(p->dev);
+    halo_status st = evaluate(p, batch, prediction, &r);
+    if (p->dev->ops->leave) p->dev->ops->leave(p->dev);
+    r.seconds = hl_now() - start;
+    if (result) *result = r;
+    return st;
+}
