@@ -4,3 +4,8 @@ check_PROGRAMS += tests/base/yaml.test
 TESTS += tests/base/yaml.test
 TESTS_FAST += tests/base/yaml.test
 tests_base_yaml_test_SOURCES = tests/base/yaml.c
+
+check_PROGRAMS += tests/base/config.test
+TESTS += tests/base/config.test
+TESTS_FAST += tests/base/config.test
+tests_base_config_test_SOURCES = tests/base/config.c

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests of train
+# tests of train and optim
+check_PROGRAMS += tests/train/pure.test
+TESTS += tests/train/pure.test
+TESTS_FAST += tests/train/pure.test
+tests_train_pure_test_SOURCES = tests/train/pure.c

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pure.c -- schedules and metrics against values worked out by hand. */
+#include "optim/schedule.h"
+#include "tests/tap.h"
+#include "train/metrics.h"
+
+static halo_context *ctx;
+
+static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * fmax(1, fabs(b)); }
+
+static void schedules(void)
+{
+    hl_schedule s = {.shape = HL_POLYNOMIAL, .peak = 1, .end = 0.1, .power = 1, .warmup = 2, .length = 12};
+    tap_ok(near(hl_schedule_rate(&s, 0, 10), 0.05), "warm-up begins one part above its start");
+    tap_ok(near(hl_schedule_rate(&s, 19, 10), 1), "warm-up ends at the peak");
+    tap_ok(near(hl_schedule_rate(&s, 20, 10), 1), "polynomial begins at the peak");
+    tap_ok(near(hl_schedule_rate(&s, 70, 10), 0.55), "polynomial of power 1 is half-way in the middle");
+    tap_ok(near(hl_schedule_rate(&s, 120, 10), 0.1) && near(hl_schedule_rate(&s, 500, 10), 0.1), "and stays at its end");
+    s.shape = HL_COSINE;
+    tap_ok(near(hl_schedule_rate(&s, 70, 10), 0.55), "cosine is half-way in the middle");
+    s = (hl_schedule){.shape = HL_STEP, .peak = 1, .factor = 0.5, .boundaries = 2, .boundary = {2, 4}};
+    tap_ok(near(hl_schedule_rate(&s, 19, 10), 1) && near(hl_schedule_rate(&s, 20, 10), 0.5) && near(hl_schedule_rate(&s, 45, 10), 0.25),
+           "step multiplies at each boundary");
+    s = (hl_schedule){.shape = HL_CONSTANT, .peak = 0.3};
+    tap_ok(near(hl_schedule_rate(&s, 12345, 10), 0.3), "constant stays");
+}
+
+static void add(hl_metrics *m, int64_t group, float truth, float guess) { (void)hl_metrics_add(m, group, &truth, &guess); }
+
+static void metrics(void)
+{
+    hl_target t = {.name = "a", .low = 0, .high = 10, .mean = NAN, .std = NAN};
+    hl_metrics *m;
+    hl_score s, g;
+    int64_t items;
+    tap_ok(near(hl_physical(&t, -1), 0) && near(hl_physical(&t, 1), 10) && near(hl_physical(&t, 0), 5), "a range turns -1..1 into physical units");
+    hl_target z = {.low = NAN, .high = NAN, .mean = 3, .std = 2};
+    tap_ok(near(hl_physical(&z, -1), 1), "a z-score is undone");
+    (void)hl_metrics_create(ctx, 1, &t, &m);
+    tap_ok(hl_metrics_score(m, false, &s, &items) == HALO_ERR_USAGE, "no sample, no score");
+    add(m, 1, -1, -0.8f);  /* 0 against 1 */
+    add(m, 1, -1, -1.2f);  /* 0 against -1 */
+    add(m, 2, 1, 0.6f);    /* 10 against 8 */
+    add(m, 3, 0, 0.2f);    /* 5 against 6 */
+    (void)hl_metrics_score(m, false, &s, &items);
+    tap_ok(items == 4 && fabs(s.error - 5. / 4) < 1e-6, "error is the mean absolute one (%.9g)", s.error);
+    tap_ok(fabs(s.constant_error - 15. / 4) < 1e-6, "the best constant is the median: %.9g", s.constant_error);
+    (void)hl_metrics_score(m, true, &g, &items);
+    tap_ok(items == 3 && fabs(g.error - 1) < 1e-6 && fabs(g.constant_error - 10. / 3) < 1e-6, "groups are averaged first (%.9g)", g.error);
+    tap_ok(g.correlation > 0.99 && g.correlation <= 1, "correlation of a good prediction is near 1");
+    tap_ok(!hl_unconstrained(&g), "a learned target is constrained");
+    hl_score none = {.error = 0.97, .constant_error = 1};
+    tap_ok(hl_unconstrained(&none), "one that is 3 %% better than the constant is not");
+    hl_metrics_destroy(m);
+}
+
+int main(void)
+{
+    if (halo_context_create(NULL, &ctx) != HALO_OK) return 1;
+    schedules();
+    metrics();
+    halo_context_destroy(ctx);
+    return tap_done();
+}
