@@ -3,23 +3,19 @@
 #include "io/universe.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "io/h5.h"
+#include "io/h5out.h"
 
 /* ------------------------------------------------------------------------------------------------------------ writing */
 
-/* Every helper returns whether it worked, inside hl_h5_enter .. hl_h5_leave. */
+static const hl_number f32 = {'f', 4}, f64 = {'f', 8};
 
-static bool write_all(hid_t dataset, hid_t memory_type, const void *data)
-{
-    return H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
-}
-
-static bool put_full(hid_t file, const hl_universe_file *u)
+/* Chunks of up to 64^3 cells with all their channels, so that a sub-volume does not inflate whole planes. Inside enter .. leave. */
+static hid_t create_full(hid_t file, const hl_universe_file *u)
 {
     hsize_t dim[4], chunk[4];
+
     for (int d = 0; d < 4; d++) {
         dim[d] = (hsize_t)u->ext[d];
         chunk[d] = d < 3 && u->ext[d] > 64 ? 64 : dim[d];
@@ -29,62 +25,60 @@ static bool put_full(hid_t file, const hl_universe_file *u)
     H5Pset_shuffle(list);
     H5Pset_deflate(list, 4);
     hid_t set = H5Dcreate2(file, "full", u->integer ? H5T_STD_I16LE : H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    bool good = set >= 0 && write_all(set, H5T_NATIVE_FLOAT, u->full);
-
-    if (set >= 0) good = H5Dclose(set) >= 0 && good;
     H5Pclose(list);
     H5Sclose(space);
-    return good;
+    return set;
 }
 
-static bool put_numbers(hid_t file, const char *name, const double *value, int n)
+static hid_t create_names(hid_t file, const hl_universe_file *u, hid_t *type)
 {
-    hsize_t dim = (hsize_t)n;
+    hsize_t dim = (hsize_t)u->parameters;
     hid_t space = H5Screate_simple(1, &dim, NULL);
-    hid_t set = H5Dcreate2(file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = set >= 0 && write_all(set, H5T_NATIVE_DOUBLE, value);
 
-    if (set >= 0) H5Dclose(set);
+    *type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(*type, HL_UNIVERSE_NAME_MAX);
+    H5Tset_strpad(*type, H5T_STR_NULLPAD);
+    hid_t set = H5Dcreate2(file, "namePar", *type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Sclose(space);
+    return set;
+}
+
+static bool write_and_close(hid_t set, hid_t memory_type, const void *data)
+{
+    bool good = set >= 0 && H5Dwrite(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
+    if (set >= 0) good = H5Dclose(set) >= 0 && good;
     return good;
 }
 
-static bool put_attribute(hid_t file, const char *object, const char *name, hid_t type, int n, const void *value)
-{
-    hsize_t dim = (hsize_t)n;
-    hid_t space = n > 1 ? H5Screate_simple(1, &dim, NULL) : H5Screate(H5S_SCALAR);
-    hid_t attr = H5Acreate_by_name(file, object, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = attr >= 0 && H5Awrite(attr, type, value) >= 0;
-
-    if (attr >= 0) H5Aclose(attr);
-    H5Sclose(space);
-    return good;
-}
-
-static hid_t string_type(size_t bytes)
-{
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, bytes);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    return type;
-}
-
-static bool put_names(hid_t file, const hl_universe_file *u)
+/* What hl_h5_put has no words for: a compressed dataset and a list of strings. */
+static halo_status put_full_and_names(hl_h5_out *out, const hl_universe_file *u)
 {
     char names[HL_UNIVERSE_PARAMETERS_MAX][HL_UNIVERSE_NAME_MAX] = {{0}};
-    hsize_t dim = (hsize_t)u->parameters;
-    hid_t type = string_type(HL_UNIVERSE_NAME_MAX), space = H5Screate_simple(1, &dim, NULL);
-    hid_t set = H5Dcreate2(file, "namePar", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hl_h5_guard g;
 
     for (int i = 0; i < u->parameters; i++) snprintf(names[i], sizeof(names[i]), "%s", u->parameter[i].name);
-    bool good = set >= 0 && write_all(set, type, names);
-    if (set >= 0) H5Dclose(set);
-    H5Sclose(space);
-    H5Tclose(type);
-    return good;
+    hl_h5_enter(&g);
+    bool good = write_and_close(create_full(out->id, u), H5T_NATIVE_FLOAT, u->full);
+    if (good) {
+        hid_t type, set = create_names(out->id, u, &type);
+        good = write_and_close(set, type, names);
+        H5Tclose(type);
+    }
+    if (!good) hl_h5_cause(&g);
+    hl_h5_leave(&g);
+    return good ? HALO_OK : hl_h5_out_failed(out, g.cause);
 }
 
-static bool put_parameters(hid_t file, const hl_universe_file *u)
+static halo_status put_floats(hl_h5_out *out, const char *name, const double *value, int n)
+{
+    float narrow[HL_UNIVERSE_CHANNELS_MAX];
+    int64_t dim = n;
+
+    for (int i = 0; i < n; i++) narrow[i] = (float)value[i];
+    return hl_h5_put(out, name, f32, 1, &dim, narrow);
+}
+
+static halo_status put_parameters(hl_h5_out *out, const hl_universe_file *u)
 {
     double unit[HL_UNIVERSE_PARAMETERS_MAX], physical[HL_UNIVERSE_PARAMETERS_MAX];
     double low[HL_UNIVERSE_PARAMETERS_MAX], high[HL_UNIVERSE_PARAMETERS_MAX];
@@ -95,51 +89,33 @@ static bool put_parameters(hid_t file, const hl_universe_file *u)
         low[i] = u->parameter[i].low;
         high[i] = u->parameter[i].high;
     }
-    return put_numbers(file, "unitPar", unit, u->parameters) && put_numbers(file, "physPar", physical, u->parameters) &&
-           put_attribute(file, "unitPar", "low", H5T_NATIVE_DOUBLE, u->parameters, low) &&
-           put_attribute(file, "unitPar", "high", H5T_NATIVE_DOUBLE, u->parameters, high) && put_names(file, u);
+    HL_TRY(put_floats(out, "unitPar", unit, u->parameters));
+    HL_TRY(put_floats(out, "physPar", physical, u->parameters));
+    HL_TRY(hl_h5_put_attr(out, "unitPar", "low", f64, u->parameters, low));
+    HL_TRY(hl_h5_put_attr(out, "unitPar", "high", f64, u->parameters, high));
+    return u->redshifts > 0 ? put_floats(out, "redshifts", u->redshift, u->redshifts) : HALO_OK;
 }
 
-static bool put_notes(hid_t file, const hl_universe_file *u)
+static halo_status put_all(hl_h5_out *out, const hl_universe_file *u)
 {
-    bool good = true;
-
-    for (int i = 0; good && i < u->notes; i++) {
+    HL_TRY(put_full_and_names(out, u));
+    HL_TRY(put_parameters(out, u));
+    for (int i = 0; i < u->notes; i++) {
         const hl_universe_note *n = &u->note[i];
-        hid_t type = n->text ? string_type(strlen(n->text) + 1) : H5T_NATIVE_DOUBLE;
-        good = put_attribute(file, "/", n->name, type, 1, n->text ? (const void *)n->text : &n->number);
-        if (n->text) H5Tclose(type);
+        if (n->text) HL_TRY(hl_h5_put_attr_strings(out, "/", n->name, -1, &n->text));
+        else HL_TRY(hl_h5_put_attr(out, "/", n->name, f64, 0, &n->number));
     }
-    return good;
-}
-
-static bool write_file(const char *path, const hl_universe_file *u)
-{
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = file >= 0 && put_full(file, u) && put_parameters(file, u) && put_notes(file, u);
-
-    if (good && u->redshifts > 0) good = put_numbers(file, "redshifts", u->redshift, u->redshifts);
-    if (file >= 0) good = H5Fclose(file) >= 0 && good;
-    return good;
+    return HALO_OK;
 }
 
 halo_status hl_universe_write(halo_context *ctx, const char *path, const hl_universe_file *u)
 {
-    hl_h5_guard guard;
-    char *temporary;
-    halo_status st;
+    hl_h5_out *out;
 
-    HL_TRY(hl_temporary_name(ctx, path, &temporary));
-    hl_h5_enter(&guard);
-    bool good = write_file(temporary, u);
-    if (!good) hl_h5_cause(&guard);
-    hl_h5_leave(&guard);
-    if (good) st = hl_file_commit(ctx, temporary, path);
-    else {
-        unlink(temporary);
-        st = hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, guard.cause);
-    }
-    free(temporary);
+    HL_TRY(hl_h5_create(ctx, path, &out));
+    halo_status st = put_all(out, u);
+    if (st == HALO_OK) return hl_h5_finish(out, true);
+    (void)hl_h5_finish(out, false);
     return st;
 }
 
