@@ -58,25 +58,43 @@ static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     return hl_print_json(inv, &j);
 }
 
+/* A ratio that was not measured is a dash. */
+static void cell(hl_str *t, int width, int digits, double x)
+{
+    if (isfinite(x)) hl_str_addf(t, " %*.*f", width, digits, x);
+    else hl_str_addf(t, " %*s", width, "-");
+}
+
+static void op_row(hl_str *t, const hl_op_info *op, const hl_bench *b)
+{
+    double gflops = op->flops / op->seconds * 1e-9;
+    hl_str_addf(t, "%-18s %-18s %-28s", op->name, op->kind, op->impl);
+    cell(t, 9, 3, op->seconds * 1e3);
+    cell(t, 7, 1, 100 * op->seconds / b->step_seconds);
+    cell(t, 8, 1, gflops);
+    cell(t, 8, 2, gflops / b->sgemm_gflops);
+    cell(t, 8, 1, op->bytes / op->seconds * 1e-9);
+    hl_str_add(t, "\n");
+}
+
 static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
 {
     hl_str t = {0};
     hl_program_info info;
     char memory[32];
     hl_program_info_get(run->train, &info);
-    hl_str_addf(&t, "%-14s %-18s %-28s %9s %7s %8s %8s %8s\n", "layer", "operation", "implementation", "ms", "%", "GF/s", "of sgemm", "GB/s");
+    hl_str_addf(&t, "%-18s %-18s %-28s %9s %7s %8s %8s %8s\n", "layer", "operation", "implementation", "ms", "%", "GF/s", "of sgemm", "GB/s");
     for (int i = 0; i < info.ops; i++) {
         hl_op_info op;
         hl_program_op(run->train, i, &op);
-        double gflops = op.flops / op.seconds * 1e-9;
-        hl_str_addf(&t, "%-14s %-18s %-28s %9.3f %7.1f %8.1f %8.2f %8.1f\n", op.name, op.kind, op.impl, op.seconds * 1e3,
-                    100 * op.seconds / b->step_seconds, gflops, gflops / b->sgemm_gflops, op.bytes / op.seconds * 1e-9);
+        op_row(&t, &op, b);
     }
     hl_bytes_text((double)b->peak_rss_bytes, memory, sizeof(memory));
     hl_str_addf(&t, "\nstep     %.2f ms (median), %.2f ms (least); %.1f GF, %.1f GF/s\n", b->step_seconds * 1e3, b->step_least * 1e3,
                 b->flops_step * 1e-9, b->gflops);
-    hl_str_addf(&t, "machine  sgemm %.1f GF/s, memory %.1f GB/s, %d threads: the step runs at %.2f of sgemm\n", b->sgemm_gflops, b->stream_gbs,
-                run->ctx->threads, b->fraction_of_sgemm);
+    if (isfinite(b->sgemm_gflops))
+        hl_str_addf(&t, "machine  sgemm %.1f GF/s, memory %.1f GB/s, %d threads: the step runs at %.2f of sgemm\n", b->sgemm_gflops,
+                    b->stream_gbs, run->ctx->threads, b->fraction_of_sgemm);
     hl_str_addf(&t, "memory   %s resident at most\n", memory);
     return hl_print(inv, &t);
 }

@@ -2,7 +2,6 @@
 /* halo explain */
 #include "cli/commands.h"
 #include "cli/ops_json.h"
-#include "cli/progress.h"
 
 enum { YAML, AFTER, MEASURE };
 static const hl_option options[] = {
@@ -50,23 +49,6 @@ static int print_json(hl_invocation *inv, const hl_run *run)
     return hl_print_json(inv, &j);
 }
 
-static void totals(const hl_run *run, hl_str *t)
-{
-    hl_program_info i;
-    char count[32], peak[32], weights[32], state[32], activations[32], scratch[32];
-    hl_program_info_get(run->train, &i);
-    hl_count_text(i.parameters, count, sizeof(count));
-    hl_bytes_text((double)i.peak_bytes, peak, sizeof(peak));
-    hl_bytes_text((double)i.weight_bytes, weights, sizeof(weights));
-    hl_bytes_text((double)i.state_bytes, state, sizeof(state));
-    hl_bytes_text((double)i.activation_bytes, activations, sizeof(activations));
-    hl_bytes_text((double)i.scratch_bytes, scratch, sizeof(scratch));
-    hl_str_addf(t, "\nparameters  %s\nflops       %.2f GF forward, %.2f GF a training step\n", count, i.flops_forward * 1e-9, i.flops_step * 1e-9);
-    hl_str_addf(t, "memory      %s: weights and gradients %s, optimiser %s, activations %s, scratch %s\n", peak, weights, state, activations, scratch);
-    hl_str_addf(t, "layout      %s, %d activation reorders\n", hl_layout_name(i.layout), i.reorders);
-    if (i.references > 0) hl_str_addf(t, "warning     %d operations have only a reference implementation\n", i.references);
-}
-
 static int explain(hl_invocation *inv)
 {
     hl_settings set;
@@ -83,7 +65,6 @@ static int explain(hl_invocation *inv)
     else {
         hl_str text = {0};
         st = hl_program_print(run->train, &text);
-        if (st == HALO_OK && !inv->text[AFTER]) totals(run, &text);
         rc = st == HALO_OK ? hl_print(inv, &text) : hl_exit_code(st);
     }
     hl_run_destroy(run);
