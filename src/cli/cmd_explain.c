@@ -2,6 +2,7 @@
 /* halo explain */
 #include "cli/commands.h"
 #include "cli/ops_json.h"
+#include "train/run.h"
 
 enum { YAML, AFTER, MEASURE };
 static const hl_option options[] = {
