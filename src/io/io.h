@@ -57,6 +57,7 @@ typedef struct hl_source_options {
     int64_t crop[3];        /* sub-volume extents D H W; 0 = whole */
     int64_t channels;       /* channels the network expects; 0 = as the file; fewer than the file's: the first ones */
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */
+    int64_t group_first, group_count; /* only these universes, in file order: splits of one directory; count 0 = to the end */
     int64_t outputs;        /* targets the network has; 0 = any */
     bool synthetic;         /* no file: random volumes, targets a function of the volume, of (seed, global index) alone */
     int64_t synthetic_samples;
@@ -130,6 +131,8 @@ halo_status hl_ckpt_put_string(hl_ckpt *file, const char *name, const char *valu
 halo_status hl_ckpt_get_string(hl_ckpt *file, const char *name, char **value); /* freed by the caller */
 /* Calls back for every dataset, name order. */
 halo_status hl_ckpt_list(hl_ckpt *file, halo_status (*visit)(void *user, const char *name, halo_dtype type, int ndim, const int64_t *dim), void *user);
+/* Reads everything against its checksums; the first damaged dataset is named. */
+halo_status hl_ckpt_verify(hl_ckpt *file);
 /* Closes; a file being created is committed (fsync, rename) when `commit`, else removed. */
 halo_status hl_ckpt_close(hl_ckpt *file, bool commit);
 

@@ -1,2 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # io: sample formats, sampler, prefetch, checkpoint files
+noinst_HEADERS += src/io/io.h
+libhalo_core_la_SOURCES += \
+	src/io/augment.c src/io/pipeline.h \
+	src/io/ckpt.c \
+	src/io/convert.c src/io/convert.h \
+	src/io/crc32c.c src/io/crc32c.h \
+	src/io/files.c src/io/files.h \
+	src/io/h5.c src/io/h5.h \
+	src/io/h5data.c \
+	src/io/h5driver.c src/io/h5driver.h \
+	src/io/h5out.c src/io/h5out.h \
+	src/io/halo_source.c src/io/source.h \
+	src/io/loader.c \
+	src/io/sampler.c \
+	src/io/source.c \
+	src/io/synthetic.c \
+	src/io/transform.c \
+	src/io/universe.c src/io/universe.h \
+	src/io/universe_source.c \
+	src/io/volume.c src/io/volume.h \
+	src/io/writer.c src/io/writer.h

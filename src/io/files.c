@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files.c -- see files.h. */
+#include "io/files.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+
+const char *hl_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
+static halo_status add(hl_files *f, size_t *cap, char *path)
+{
+    halo_status st = hl_grow(f->ctx, &f->path, cap, (size_t)f->count + 1, sizeof(char *), "file names");
+    if (st == HALO_OK)
+        f->path[f->count++] = path;
+    else
+        free(path);
+    return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static halo_status find_in_directory(const char *path, hl_files *f)
+{
+    DIR *dir = opendir(path);
+    if (!dir) return hl_fail(f->ctx, HALO_ERR_IO, "cannot open directory '%s': %s", path, strerror(errno));
+    halo_status st = HALO_OK;
+    size_t cap = 0;
+    for (struct dirent *e; st == HALO_OK && (e = readdir(dir));) {
+        char *joined;
+        if (e->d_name[0] == '.' || !(ends_in(e->d_name, ".hdf5") || ends_in(e->d_name, ".h5"))) continue;
+        st = hl_path_join(f->ctx, path, e->d_name, &joined);
+        if (st == HALO_OK) st = add(f, &cap, joined);
+    }
+    closedir(dir);
+    if (st == HALO_OK && f->count == 0)
+        st = hl_fail(f->ctx, HALO_ERR_IO, "no *.hdf5 or *.h5 file in directory '%s'", path);
+    if (f->count > 1) qsort(f->path, (size_t)f->count, sizeof(char *), by_name);
+    return st;
+}
+
+/* One line of a list: absolute, or relative to the list's directory of `dir` characters. */
+static halo_status add_line(hl_files *f, size_t *cap, const char *list, size_t dir, const char *line)
+{
+    hl_str s = {0};
+    if (line[0] != '/') hl_str_addn(&s, list, dir);
+    hl_str_add(&s, line);
+    if (!s.failed) return add(f, cap, s.s);
+    hl_str_free(&s);
+    return hl_fail(f->ctx, HALO_ERR_NOMEM, "out of memory: file names");
+}
+
+static halo_status find_in_list(const char *path, hl_files *f)
+{
+    char *text = NULL, *rest = NULL;
+    size_t bytes = 0, cap = 0, dir = (size_t)(hl_base_name(path) - path);
+    HL_TRY(hl_file_read(f->ctx, path, (size_t)64 << 20, &text, &bytes));
+    halo_status st = HALO_OK;
+    for (char *line = strtok_r(text, "\r\n", &rest); line && st == HALO_OK;
+         line = strtok_r(NULL, "\r\n", &rest)) {
+        while (isspace((unsigned char)*line)) line++;
+        for (size_t n = strlen(line); n > 0 && isspace((unsigned char)line[n - 1]); n--) line[n - 1] = '\0';
+        if (*line && *line != '#') st = add_line(f, &cap, path, dir, line);
+    }
+    free(text);
+    if (st == HALO_OK && f->count == 0) st = hl_fail(f->ctx, HALO_ERR_IO, "no file is named in '%s'", path);
+    return st;
+}
+
+halo_status hl_files_find(halo_context *ctx, const char *path, hl_files *out)
+{
+    hl_files f = {.ctx = ctx};
+    halo_status st;
+    char *copy = NULL;
+    size_t cap = 0;
+    if (hl_is_directory(path))
+        st = find_in_directory(path, &f);
+    else if (ends_in(path, ".txt") || ends_in(path, ".list"))
+        st = find_in_list(path, &f);
+    else if ((st = hl_strdup(ctx, path, &copy)) == HALO_OK)
+        st = add(&f, &cap, copy);
+    if (st == HALO_OK)
+        *out = f;
+    else
+        hl_files_free(&f);
+    return st;
+}
+
+void hl_files_keep(hl_files *f, int64_t first, int64_t count)
+{
+    int64_t kept = 0;
+    if (count == 0) count = f->count;
+    for (int64_t i = 0; i < f->count; i++)
+        if (i >= first && i - first < count)
+            f->path[kept++] = f->path[i];
+        else
+            free(f->path[i]);
+    f->count = kept;
+}
+
+void hl_files_free(hl_files *f)
+{
+    for (int64_t i = 0; i < f->count; i++) free(f->path[i]);
+    free(f->path);
+    *f = (hl_files){0};
+}
+
+/* ----------------------------------------------------------------------------------------------------------
+ * open volumes */
+
+void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes)
+{
+    *o = (hl_open_files){.files = files, .dataset = dataset, .axes = axes};
+    for (int i = 0; i < HL_OPEN_MOST; i++) o->slot[i].file = -1;
+}
+
+static void close_slot(hl_open_volume *s)
+{
+    hl_h5_data_close(s->volume.data);
+    hl_h5_close(s->h5);
+    *s = (hl_open_volume){.file = -1};
+}
+
+static halo_status check_rank(const hl_h5_data *d, const char *axes)
+{
+    char shape[320], letters[32] = "";
+    int want = (int)strlen(axes);
+    if (d->ndim == want) return HALO_OK;
+    for (int i = 0; i < want; i++)
+        snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters), "%s%c", i ? ", " : "",
+                 axes[i]);
+    return hl_fail(d->file->ctx, HALO_ERR_SHAPE, "'%s': dataset '%s' is %s, expected %d dimensions [%s]",
+                   d->file->path, d->name, hl_h5_describe(d, shape, sizeof(shape)), want, letters);
+}
+
+static halo_status open_slot(const hl_open_files *o, int64_t file, hl_open_volume *s)
+{
+    hl_h5_data *d = NULL;
+    HL_TRY(hl_h5_open(o->files->ctx, o->files->path[file], &s->h5));
+    halo_status st = hl_h5_data_open(s->h5, o->dataset, o->cache_bytes, &d);
+    if (st == HALO_OK) st = check_rank(d, o->axes);
+    if (st == HALO_OK) {
+        hl_volume_set(&s->volume, d, o->axes);
+        s->file = file;
+        return HALO_OK;
+    }
+    hl_h5_data_close(d);
+    hl_h5_close(s->h5);
+    *s = (hl_open_volume){.file = -1};
+    return st;
+}
+
+halo_status hl_open_files_get(hl_open_files *o, int64_t file, hl_volume **volume)
+{
+    hl_open_volume *oldest = &o->slot[0];
+    for (int i = 0; i < HL_OPEN_MOST; i++) {
+        hl_open_volume *s = &o->slot[i];
+        if (s->file == file) {
+            s->used = ++o->clock;
+            *volume = &s->volume;
+            return HALO_OK;
+        }
+        if (s->file < 0 || (oldest->file >= 0 && s->used < oldest->used)) oldest = s;
+    }
+    if (oldest->file >= 0) close_slot(oldest);
+    HL_TRY(open_slot(o, file, oldest));
+    oldest->used = ++o->clock;
+    *volume = &oldest->volume;
+    return HALO_OK;
+}
+
+void hl_open_files_close(hl_open_files *o)
+{
+    for (int i = 0; i < HL_OPEN_MOST; i++)
+        if (o->slot[i].file >= 0) close_slot(&o->slot[i]);
+}

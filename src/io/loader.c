@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c -- batches of an epoch, read ahead by a thread of its own.
+ *
+ * Step b of an epoch is the samples order[b B .. (b + 1) B) of the permutation; a rank takes the block of
+ * them that is its own by the block algebra. So every rank makes the same number of steps whatever the sizes.
+ * Evaluation fills the last batch with samples of weight 0.
+ *
+ * The ring has prefetch + 2 slots: one that the consumer holds, one being filled, the rest ready. A slot is
+ * in one state at a time:
+ *
+ *     free -> filling (the thread, without the lock) -> ready -> held (the consumer) -> free
+ *
+ * hl_loader_start raises `generation`: what is ready is freed at once, what is being filled is thrown away
+ * when its thread comes back. An error ends the epoch: it is kept with its message and handed to the consumer
+ * at the step where it arose, after the good batches before it.
+ */
+#include "base/clock.h"
+#include "base/context.h"
+#include "io/convert.h"
+#include "io/pipeline.h"
+#include "tensor/block.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+typedef enum slot_state { SLOT_FREE = 0, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    int64_t step;
+    hl_loaded batch;
+} slot;
+
+struct hl_loader {
+    halo_context *ctx;
+    hl_source *source;
+    hl_loader_options o;
+    int64_t samples, steps, cells; /* samples in use; steps per epoch; C D H W */
+    hl_range share;                /* of each batch */
+    float *log_table;              /* NULL unless log1p of small integers comes first */
+    void *raw;                     /* one sample as read */
+    float *plain;                  /* one sample before augmentation */
+    slot *ring;
+    int slots;
+    int64_t *order;      /* of order_epoch; who fills uses these two alone */
+    int64_t order_epoch; /* -1: none */
+
+    pthread_t thread;
+    bool threaded;
+    pthread_mutex_t lock; /* guards what follows and the states of slots */
+    pthread_cond_t room, arrived;
+    bool quit;
+    uint64_t generation;
+    int64_t epoch, next_fill, next_take; /* next_fill == steps: nothing left to do */
+    halo_status failed;                  /* at step failed_step */
+    int64_t failed_step;
+    char message[1024];
+};
+
+/* --------------------------------------------------------------------------------------------------------
+ * one sample */
+
+static halo_status bad_value(hl_loader *l, int64_t id, int64_t at, const char *what, float value)
+{
+    char name[160];
+    const int64_t *e = l->source->info.ext;
+    l->source->ops->id_of(l->source, id, name, sizeof(name));
+    if (at < 0)
+        return hl_fail(l->ctx, HALO_ERR_NONFINITE, "sample '%s' (number %" PRId64 "): %s", name, id, what);
+    return hl_fail(l->ctx, HALO_ERR_NONFINITE,
+                   "sample '%s' (number %" PRId64 "): %s %g in voxel [c %" PRId64 ", d %" PRId64
+                   ", h %" PRId64 ", w %" PRId64 "]",
+                   name, id, what, (double)value, at / (e[1] * e[2] * e[3]), at / (e[2] * e[3]) % e[1],
+                   at / e[3] % e[2], at % e[3]);
+}
+
+static halo_status bad_transform(hl_loader *l, int64_t id, hl_transform kind, int64_t at, float value)
+{
+    switch (kind) {
+    case HL_LOG1P:
+        return bad_value(l, id, at, "log1p is not defined for", value);
+    case HL_OVER_MEAN:
+        return bad_value(l, id, -1, "its mean is 0 or not finite, so that it cannot be divided by it", 0);
+    default:
+        return bad_value(l, id, -1, "its standard deviation is 0 or not finite, so that it has no z-score",
+                         0);
+    }
+}
+
+static float raw_value(const hl_loader *l, int64_t i)
+{
+    float v = 0;
+    hl_to_float(l->source->info.dtype,
+                (const char *)l->raw + (size_t)i * hl_dtype_bytes(l->source->info.dtype), &v, 1);
+    return v;
+}
+
+/* Raw values to floats, finite, transformed. */
+static halo_status prepare(hl_loader *l, int64_t id, float *x)
+{
+    int64_t bad = l->cells;
+    int first = 0;
+    if (l->log_table) {
+        if (!hl_log1p_lookup(l->source->info.dtype, l->log_table, l->raw, x, l->cells, &bad))
+            return bad_transform(l, id, HL_LOG1P, bad, raw_value(l, bad));
+        first = 1;
+    } else {
+        hl_to_float(l->source->info.dtype, l->raw, x, l->cells);
+        bad = hl_first_nonfinite(x, l->cells);
+        if (bad < l->cells) return bad_value(l, id, bad, "not a finite number:", x[bad]);
+    }
+    for (int k = first; k < l->o.transforms; k++)
+        if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
+            return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
+    if (l->o.transforms > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
+        return bad_value(l, id, bad, "after its transforms it holds", x[bad]);
+    return HALO_OK;
+}
+
+static void augment(hl_loader *l, int64_t epoch, int64_t id, float *x)
+{
+    const hl_source_info *info = &l->source->info;
+    int64_t shift[3] = {0, 0, 0};
+    int symmetry = l->o.cube ? hl_draw_symmetry(l->o.seed, epoch, id) : 0;
+    if (l->o.shift) hl_draw_shift(l->o.seed, epoch, id, info->ext + 1, shift);
+    hl_augment(l->plain, x, info->ext[0], info->ext + 1, hl_symmetry_of(symmetry), shift);
+}
+
+static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
+{
+    HL_TRY(l->source->ops->read(l->source, id, l->raw, y));
+    HL_TRY(prepare(l, id, l->plain ? l->plain : x));
+    if (l->plain) augment(l, epoch, id, x);
+    return HALO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------
+ * one batch */
+
+static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
+{
+    memset(b->x + i * l->cells, 0, (size_t)l->cells * sizeof(float));
+    if (b->y) memset(b->y + i * l->source->info.targets, 0, (size_t)l->source->info.targets * sizeof(float));
+    b->id[i] = -1;
+    b->weight[i] = 0;
+}
+
+static bool cancelled(hl_loader *l, uint64_t generation)
+{
+    pthread_mutex_lock(&l->lock);
+    bool yes = l->quit || l->generation != generation;
+    pthread_mutex_unlock(&l->lock);
+    return yes;
+}
+
+/* Fills a slot that nobody else touches. Stops between samples when the epoch was given up. */
+static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, int64_t step, hl_loaded *b)
+{
+    int64_t at = step * l->o.batch, real = hl_min64(l->o.batch, l->samples - at);
+    if (l->order_epoch != epoch && l->o.shuffle) hl_permutation(l->o.seed, epoch, l->samples, l->order);
+    l->order_epoch = epoch;
+    b->samples = l->share.hi - l->share.lo;
+    b->first_sample = l->share.lo;
+    b->weight_sum = (double)real;
+    b->last = step == l->steps - 1;
+    for (int64_t i = 0; i < b->samples; i++) {
+        int64_t k = l->share.lo + i;
+        if (k >= real) {
+            load_padding(l, b, i);
+            continue;
+        }
+        if (cancelled(l, generation)) return HALO_OK;
+        b->id[i] = l->o.first + (l->o.shuffle ? l->order[at + k] : at + k);
+        b->weight[i] = 1;
+        HL_TRY(load_sample(l, epoch, b->id[i], b->x + i * l->cells,
+                           b->y ? b->y + i * l->source->info.targets : NULL));
+    }
+    return HALO_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------
+ * the thread */
+
+static slot *find_slot(hl_loader *l, slot_state state, int64_t step)
+{
+    for (int i = 0; i < l->slots; i++)
+        if (l->ring[i].state == state && (step < 0 || l->ring[i].step == step)) return &l->ring[i];
+    return NULL;
+}
+
+/* The context's message is copied while it is surely ours: the consumer may fail for other reasons before it
+ * comes here. */
+static void keep_failure(hl_loader *l, halo_status status, int64_t step)
+{
+    pthread_mutex_lock(&l->ctx->lock);
+    snprintf(l->message, sizeof(l->message), "%s", l->ctx->message);
+    pthread_mutex_unlock(&l->ctx->lock);
+    l->failed = status;
+    l->failed_step = step;
+    l->next_fill = l->steps;
+}
+
+/* With the lock held, which is given up while reading. Returns whether there was something to do. */
+static bool fill_one(hl_loader *l)
+{
+    slot *s = l->next_fill < l->steps ? find_slot(l, SLOT_FREE, -1) : NULL;
+    if (!s) return false;
+    uint64_t generation = l->generation;
+    int64_t epoch = l->epoch, step = l->next_fill++;
+    s->state = SLOT_FILLING;
+    s->step = step;
+    pthread_mutex_unlock(&l->lock);
+    halo_status st = load_batch(l, generation, epoch, step, &s->batch);
+    pthread_mutex_lock(&l->lock);
+    bool stale = generation != l->generation;
+    s->state = st == HALO_OK && !stale ? SLOT_READY : SLOT_FREE;
+    if (st != HALO_OK && !stale) keep_failure(l, st, step);
+    pthread_cond_broadcast(&l->arrived);
+    return true;
+}
+
+static void *run(void *user)
+{
+    hl_loader *l = user;
+    pthread_mutex_lock(&l->lock);
+    while (!l->quit)
+        if (!fill_one(l)) pthread_cond_wait(&l->room, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------ the
+ * consumer */
+
+int64_t hl_loader_steps(const hl_loader *l)
+{
+    return l->steps;
+}
+
+halo_status hl_loader_start(hl_loader *l, int64_t epoch, int64_t step)
+{
+    if (epoch < 0 || step < 0 || step > l->steps)
+        return hl_fail(l->ctx, HALO_ERR_USAGE,
+                       "cannot start at epoch %" PRId64 ", step %" PRId64 ": an epoch has %" PRId64 " steps",
+                       epoch, step, l->steps);
+    pthread_mutex_lock(&l->lock);
+    l->generation++;
+    for (int i = 0; i < l->slots; i++)
+        if (l->ring[i].state != SLOT_FILLING) l->ring[i].state = SLOT_FREE;
+    l->epoch = epoch;
+    l->next_fill = l->next_take = step;
+    l->failed = HALO_OK;
+    pthread_cond_broadcast(&l->room);
+    pthread_mutex_unlock(&l->lock);
+    return HALO_OK;
+}
+
+static void release_held(hl_loader *l)
+{
+    slot *held = find_slot(l, SLOT_HELD, -1);
+    if (!held) return;
+    held->state = SLOT_FREE;
+    pthread_cond_broadcast(&l->room);
+}
+
+/* Waits for the slot of the step to take, or a failure at that step. */
+static slot *await(hl_loader *l)
+{
+    for (;;) {
+        slot *s = find_slot(l, SLOT_READY, l->next_take);
+        if (s || (l->failed != HALO_OK && l->failed_step == l->next_take)) return s;
+        if (!l->threaded)
+            fill_one(l);
+        else
+            pthread_cond_wait(&l->arrived, &l->lock);
+    }
+}
+
+halo_status hl_loader_next(hl_loader *l, const hl_loaded **batch)
+{
+    double began = hl_now();
+    halo_status st = HALO_OK;
+    slot *s = NULL;
+    pthread_mutex_lock(&l->lock);
+    release_held(l);
+    if (l->next_take < l->steps) {
+        s = await(l);
+        if (s) {
+            s->state = SLOT_HELD;
+            s->batch.seconds_waited = hl_now() - began;
+            l->next_take++;
+        } else {
+            st = l->failed;
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (st != HALO_OK)
+        hl_set_error(l->ctx, l->message);
+    else
+        *batch = s ? &s->batch : NULL;
+    return st;
+}
+
+/* -------------------------------------------------------------------------------------------------- create
+ * and destroy */
+
+static halo_status check_options(hl_loader *l)
+{
+    const hl_source_info *info = &l->source->info;
+    const hl_loader_options *o = &l->o;
+    if (o->batch < 1 || o->ranks < 1 || o->rank < 0 || o->rank >= o->ranks || o->prefetch < 0 ||
+        o->transforms < 0 || o->transforms > 4)
+        return hl_fail(l->ctx, HALO_ERR_USAGE, "batch %" PRId64 ", rank %d of %d, prefetch %d make no sense",
+                       o->batch, o->rank, o->ranks, o->prefetch);
+    if (o->first < 0 || o->count < 0 || o->first + o->count > info->samples || o->first >= info->samples)
+        return hl_fail(l->ctx, HALO_ERR_USAGE,
+                       "samples %" PRId64 " + %" PRId64 " are asked for, there are %" PRId64, o->first,
+                       o->count, info->samples);
+    for (int k = 0; k < o->transforms; k++)
+        if ((int)o->transform[k] < 0 || o->transform[k] >= HL_TRANSFORMS)
+            return hl_fail(l->ctx, HALO_ERR_USAGE, "unknown transform");
+    if (o->cube && (info->ext[1] != info->ext[2] || info->ext[2] != info->ext[3]))
+        return hl_fail(l->ctx, HALO_ERR_SHAPE,
+                       "the symmetries of the cube need equal extents, samples are [%" PRId64 ", %" PRId64
+                       ", %" PRId64 "]",
+                       info->ext[1], info->ext[2], info->ext[3]);
+    if (o->shift && !info->whole_periodic)
+        return hl_fail(l->ctx, HALO_ERR_USAGE,
+                       "random shifts need whole periodic boxes: %s is not known to be", info->description);
+    return HALO_OK;
+}
+
+static halo_status count_steps(hl_loader *l)
+{
+    l->samples = l->o.count ? l->o.count : l->source->info.samples - l->o.first;
+    l->steps = l->o.drop_last ? l->samples / l->o.batch : hl_div_up(l->samples, l->o.batch);
+    if (l->steps > 0) return HALO_OK;
+    return hl_fail(l->ctx, HALO_ERR_USAGE,
+                   "a batch of %" PRId64 " needs as many samples, there are %" PRId64 " (%s)", l->o.batch,
+                   l->samples, l->source->info.description);
+}
+
+static halo_status allocate_slot(hl_loader *l, slot *s)
+{
+    int64_t n = l->share.hi - l->share.lo, values;
+    if (!hl_mul64(hl_max64(n, 1), l->cells, &values) || values > INT64_MAX / 8)
+        return hl_fail(l->ctx, HALO_ERR_NOMEM, "a batch of %" PRId64 " samples is too large", n);
+    HL_TRY(hl_aligned(l->ctx, (size_t)values * sizeof(float), "a batch", &s->batch.x));
+    HL_TRY(hl_calloc(l->ctx, (size_t)(hl_max64(n, 1) * hl_max64(l->source->info.targets, 1)), sizeof(float),
+                     "targets of a batch", &s->batch.y));
+    HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(double), "weights of a batch", &s->batch.weight));
+    return hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(int64_t), "numbers of a batch", &s->batch.id);
+}
+
+static halo_status allocate(hl_loader *l)
+{
+    halo_dtype type = l->source->info.dtype;
+    const int64_t *e = l->source->info.ext;
+    l->cells = e[0] * e[1] * e[2] * e[3];
+    l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
+    l->slots = l->o.prefetch ? l->o.prefetch + 2 : 2;
+    HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
+    for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
+    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_bytes(type), "a sample", &l->raw));
+    if (l->o.cube || l->o.shift)
+        HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
+    if (l->o.shuffle)
+        HL_TRY(hl_calloc(l->ctx, (size_t)l->samples, sizeof(int64_t), "the order of samples", &l->order));
+    if (l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
+        return HALO_OK;
+    HL_TRY(hl_calloc(l->ctx, 65536, sizeof(float), "a table of logarithms", &l->log_table));
+    hl_log1p_table(type, l->log_table);
+    return HALO_OK;
+}
+
+halo_status hl_loader_create(halo_context *ctx, hl_source *source, const hl_loader_options *options,
+                             hl_loader **loader)
+{
+    hl_loader *l = NULL;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*l), "a loader", &l));
+    l->ctx = ctx;
+    l->source = source;
+    l->o = *options;
+    l->order_epoch = -1;
+    pthread_mutex_init(&l->lock, NULL); /* the default kinds cannot fail on Linux */
+    pthread_cond_init(&l->room, NULL);
+    pthread_cond_init(&l->arrived, NULL);
+    halo_status st = HALO_OK;
+    HL_GOTO(st, check_options(l), undo);
+    HL_GOTO(st, count_steps(l), undo);
+    HL_GOTO(st, allocate(l), undo);
+    l->next_fill = l->next_take = l->steps; /* nothing until start */
+    if (l->o.prefetch) {
+        l->threaded = pthread_create(&l->thread, NULL, run, l) == 0;
+        if (!l->threaded) {
+            st = hl_fail(ctx, HALO_ERR_SYSTEM, "cannot make a thread for reading");
+            goto undo;
+        }
+    }
+    *loader = l;
+    return HALO_OK;
+undo:
+    hl_loader_destroy(l);
+    return st;
+}
+
+static void stop_thread(hl_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->quit = true;
+    pthread_cond_broadcast(&l->room);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->thread, NULL);
+}
+
+void hl_loader_destroy(hl_loader *l)
+{
+    if (!l) return;
+    if (l->threaded) stop_thread(l);
+    for (int i = 0; l->ring && i < l->slots; i++) {
+        free(l->ring[i].batch.x);
+        free(l->ring[i].batch.y);
+        free(l->ring[i].batch.weight);
+        free(l->ring[i].batch.id);
+    }
+    free(l->ring);
+    free(l->raw);
+    free(l->plain);
+    free(l->order);
+    free(l->log_table);
+    pthread_cond_destroy(&l->arrived);
+    pthread_cond_destroy(&l->room);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.h -- what happens to a sample between the file and the network: finite? transform, augment. Pure
+ * functions. */
+#ifndef HL_IO_PIPELINE_H
+#define HL_IO_PIPELINE_H
+
+#include "io/io.h"
+
+/* -----------------------------------------------------------------------------------------------------------
+ * transform */
+
+/* Index of the first value that is not finite, n when all are. */
+int64_t hl_first_nonfinite(const float *x, int64_t n);
+
+/*
+ * In place over the n values of one sample; sums in double.
+ *   log1p: x <- ln(1 + x)      over-mean: x <- x / mean(x)      z-score: x <- (x - mean(x)) / std(x), std
+ * over n False where it is not defined: *bad is the index of a value <= -1, or -1 for a mean or a standard
+ * deviation of 0.
+ */
+bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad);
+const char *hl_transform_name(hl_transform kind); /* "log1p", "over-mean", "z-score" */
+
+/* ln(1 + x) of integers by a table of all 65536 values of an int16 or the 256 of a uint8: y[i] =
+ * table[(uint16_t)x[i]]. */
+void hl_log1p_table(halo_dtype type, float *table);
+bool hl_log1p_lookup(halo_dtype type, const float *table, const void *x, float *y, int64_t n, int64_t *bad);
+
+/* -------------------------------------------------------------------------------------------------------------
+ * augment */
+
+/*
+ * A symmetry of the cube as a signed permutation of the axes: output cell (i0, i1, i2) is taken from the
+ * input cell whose index along axis axis[k] is ik, or n - 1 - ik where flip[k]. The 6 permutations times 8
+ * flips are the 48 elements; number 0 is the identity.
+ */
+typedef struct hl_symmetry {
+    int axis[3];
+    bool flip[3];
+} hl_symmetry;
+
+enum { HL_SYMMETRIES = 48 };
+hl_symmetry hl_symmetry_of(int number);
+hl_symmetry hl_symmetry_inverse(hl_symmetry s);
+/* Number of the symmetry that does a first and then b. */
+int hl_symmetry_after(int a, int b);
+
+/* What (seed, epoch, sample) draws: nothing else may matter, or ranks and resumed runs would see other
+ * volumes. */
+int hl_draw_symmetry(uint64_t seed, int64_t epoch, int64_t sample);
+void hl_draw_shift(uint64_t seed, int64_t epoch, int64_t sample, const int64_t ext[3], int64_t shift[3]);
+
+/* y[c, i] = x[c, s(i) + shift mod ext] for C channels of D H W cells; y must not overlap x. Where axes are
+ * exchanged, D = H = W. */
+void hl_augment(const float *x, float *y, int64_t channels, const int64_t ext[3], hl_symmetry s,
+                const int64_t shift[3]);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transform.c -- per-sample normalisation; see pipeline.h for the formulas. Two passes for the variance: a
+ * running sum of squares loses it. */
+#include "io/pipeline.h"
+
+const char *hl_transform_name(hl_transform kind)
+{
+    switch (kind) {
+    case HL_LOG1P:
+        return "log1p";
+    case HL_OVER_MEAN:
+        return "over-mean";
+    case HL_ZSCORE:
+        return "z-score";
+    default:
+        return "unknown";
+    }
+}
+
+/* x - x is 0 for finite x and NaN otherwise: a block of 4096 is judged by one sum, which vectorises; the
+ * index is searched only after a hit. */
+int64_t hl_first_nonfinite(const float *x, int64_t n)
+{
+    for (int64_t lo = 0; lo < n; lo += 4096) {
+        int64_t hi = hl_min64(n, lo + 4096);
+        float s = 0;
+        for (int64_t i = lo; i < hi; i++) s += x[i] - x[i];
+        if (s == 0) continue;
+        for (int64_t i = lo; i < hi; i++)
+            if (!isfinite(x[i])) return i;
+    }
+    return n;
+}
+
+static double mean_of(const float *x, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) s += (double)x[i];
+    return s / (double)n;
+}
+
+static bool log1p_all(float *x, int64_t n, int64_t *bad)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!(x[i] > -1.0f)) {
+            *bad = i;
+            return false;
+        }
+        x[i] = (float)log1p((double)x[i]);
+    }
+    return true;
+}
+
+static bool over_mean(float *x, int64_t n)
+{
+    double mean = mean_of(x, n);
+    if (mean == 0) return false;
+    for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] / mean);
+    return true;
+}
+
+static bool zscore(float *x, int64_t n)
+{
+    double mean = mean_of(x, n), s = 0;
+    for (int64_t i = 0; i < n; i++) s += ((double)x[i] - mean) * ((double)x[i] - mean);
+    double std = sqrt(s / (double)n);
+    if (!(std > 0)) return false;
+    for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
+    return true;
+}
+
+bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad)
+{
+    *bad = -1;
+    if (n == 0) return true;
+    switch (kind) {
+    case HL_LOG1P:
+        return log1p_all(x, n, bad);
+    case HL_OVER_MEAN:
+        return over_mean(x, n);
+    case HL_ZSCORE:
+        return zscore(x, n);
+    default:
+        return false;
+    }
+}
+
+void hl_log1p_table(halo_dtype type, float *table)
+{
+    int32_t n = type == HALO_U8 ? 256 : 65536;
+    for (int32_t i = 0; i < n; i++) {
+        double v = type == HALO_U8 ? (double)i : (double)(int16_t)(uint16_t)i;
+        table[i] = v > -1 ? (float)log1p(v) : NAN;
+    }
+}
+
+bool hl_log1p_lookup(halo_dtype type, const float *table, const void *x, float *y, int64_t n, int64_t *bad)
+{
+    if (type == HALO_U8) {
+        const uint8_t *v = x;
+        for (int64_t i = 0; i < n; i++) y[i] = table[v[i]];
+    } else {
+        const int16_t *v = x;
+        for (int64_t i = 0; i < n; i++) y[i] = table[(uint16_t)v[i]];
+    }
+    *bad = hl_first_nonfinite(y, n);
+    return *bad == n;
+}

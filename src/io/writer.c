@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* writer.c -- see writer.h. Samples go to the file as they come; targets and groups are small and wait in
+ * memory. */
+#include "io/writer.h"
+#include "io/h5out.h"
+
+struct hl_writer {
+    halo_context *ctx;
+    hl_writer_options o;
+    hl_target *target; /* own copy, NULL: none */
+    hl_h5_out *out;
+    hid_t x;
+    float *y;
+    int64_t *group;
+    size_t y_cap, group_cap;
+    int64_t samples;
+    bool grouped;
+};
+
+static const hl_number float32_number = {'f', 4}, float64_number = {'f', 8}, int64_number = {'i', 8},
+                       int32_number = {'i', 4};
+
+static halo_status begin(hl_writer *w, const char *path)
+{
+    HL_TRY(hl_h5_create(w->ctx, path, &w->out));
+    HL_TRY(hl_h5_rows(w->out, "/x", hl_dtype_number(w->o.dtype), 4, w->o.ext, w->o.level, &w->x));
+    return hl_h5_put_attr(w->out, "/x", "periodic", int32_number, 0, &(int32_t){w->o.periodic});
+}
+
+halo_status hl_writer_create(halo_context *ctx, const char *path, const hl_writer_options *o,
+                             hl_writer **writer)
+{
+    hl_number type = hl_dtype_number(o->dtype);
+    if (!type.kind || o->dtype == HALO_F16)
+        return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "'%s': files do not hold %s", path,
+                       hl_dtype_name(o->dtype));
+    for (int k = 0; k < 4; k++)
+        if (o->ext[k] < 1) return hl_fail(ctx, HALO_ERR_SHAPE, "'%s': samples have no cells", path);
+    hl_writer *w = NULL;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*w), "a writer", &w));
+    w->ctx = ctx;
+    w->o = *o;
+    w->x = -1;
+    halo_status st = HALO_OK;
+    if (o->target) {
+        HL_GOTO(st, hl_calloc(ctx, (size_t)o->targets, sizeof(*w->target), "targets", &w->target), undo);
+        if (o->targets) memcpy(w->target, o->target, (size_t)o->targets * sizeof(*w->target));
+    }
+    HL_GOTO(st, begin(w, path), undo);
+    *writer = w;
+    return HALO_OK;
+undo:
+    hl_writer_close(w, false);
+    return st;
+}
+
+halo_status hl_writer_add(hl_writer *w, const void *x, const float *y, int64_t group)
+{
+    size_t n = (size_t)w->samples, t = (size_t)w->o.targets;
+    if (n == 0) w->grouped = group >= 0;
+    HL_TRY(hl_grow(w->ctx, &w->y, &w->y_cap, (n + 1) * t, sizeof(float), "targets"));
+    HL_TRY(hl_grow(w->ctx, &w->group, &w->group_cap, n + 1, sizeof(int64_t), "groups"));
+    HL_TRY(hl_h5_add_row(w->out, w->x, hl_dtype_number(w->o.dtype), x));
+    if (t) memcpy(w->y + n * t, y, t * sizeof(float));
+    w->group[n] = group;
+    w->samples++;
+    return HALO_OK;
+}
+
+static halo_status put_range(hl_writer *w, const char *name, size_t at)
+{
+    double *v = NULL;
+    bool known = true;
+    HL_TRY(hl_calloc(w->ctx, (size_t)w->o.targets, sizeof(*v), "target ranges", &v));
+    for (int t = 0; t < w->o.targets; t++) {
+        memcpy(&v[t], (const char *)&w->target[t] + at, sizeof(*v));
+        known = known && isfinite(v[t]);
+    }
+    halo_status st = known ? hl_h5_put_attr(w->out, "/y", name, float64_number, w->o.targets, v) : HALO_OK;
+    free(v);
+    return st;
+}
+
+static halo_status put_names(hl_writer *w)
+{
+    const char **name = NULL;
+    HL_TRY(hl_calloc(w->ctx, (size_t)w->o.targets, sizeof(*name), "target names", &name));
+    for (int t = 0; t < w->o.targets; t++) name[t] = w->target[t].name;
+    halo_status st = hl_h5_put_attr_strings(w->out, "/y", "names", w->o.targets, name);
+    free(name);
+    return st;
+}
+
+static halo_status put_y(hl_writer *w)
+{
+    int64_t dim[2] = {w->samples, w->o.targets};
+    HL_TRY(hl_h5_put(w->out, "/y", float32_number, 2, dim, w->y));
+    if (!w->target) return HALO_OK;
+    HL_TRY(put_names(w));
+    HL_TRY(put_range(w, "low", offsetof(hl_target, low)));
+    HL_TRY(put_range(w, "high", offsetof(hl_target, high)));
+    HL_TRY(put_range(w, "mean", offsetof(hl_target, mean)));
+    return put_range(w, "std", offsetof(hl_target, std));
+}
+
+static halo_status finish(hl_writer *w)
+{
+    if (w->o.targets) HL_TRY(put_y(w));
+    if (w->grouped) HL_TRY(hl_h5_put(w->out, "/group", int64_number, 1, &w->samples, w->group));
+    return HALO_OK;
+}
+
+halo_status hl_writer_close(hl_writer *w, bool commit)
+{
+    if (!w) return HALO_OK;
+    halo_status st = commit ? finish(w) : HALO_OK, st2 = HALO_OK;
+    if (w->x >= 0) {
+        halo_status closed = hl_h5_rows_close(w->out, w->x);
+        if (st == HALO_OK && commit) st = closed;
+    }
+    if (w->out) st2 = hl_h5_finish(w->out, commit && st == HALO_OK);
+    free(w->target);
+    free(w->y);
+    free(w->group);
+    free(w);
+    return st != HALO_OK ? st : st2;
+}
