@@ -1,2 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# examples
+# examples: configurations, and programs that link the library as a user's would
+EXTRA_DIST += \
+	examples/cosmoflow-hybrid.yaml \
+	examples/cosmoflow-mlperf.yaml \
+	examples/cosmoflow-sc18.yaml \
+	examples/quickstart.yaml
+
+check_PROGRAMS += examples/insitu
+TESTS += tests/cli/insitu.test
+dist_check_SCRIPTS += tests/cli/insitu.test
+examples_insitu_SOURCES = examples/insitu.c
+examples_insitu_CPPFLAGS = -I$(top_srcdir)/include
+examples_insitu_LDADD = libhalo.la -lm
