@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define FORMAT  "halo checkpoint"
-#define VERSION 1
+#define CKPT_VERSION 1
 
 struct hl_ckpt {
     halo_context *ctx;
@@ -51,10 +51,10 @@ halo_status hl_ckpt_create(halo_context *ctx, const char *path, hl_ckpt **file)
     c->ctx = ctx;
     hl_crc32c_init(&c->crc);
     halo_status st = HALO_OK;
-    const char *format = FORMAT;
+    const char *format = CKPT_FORMAT;
     HL_GOTO(st, hl_h5_create(ctx, path, &c->out), undo);
     HL_GOTO(st, hl_h5_put_attr_strings(c->out, "/", "format", -1, &format), undo);
-    HL_GOTO(st, hl_h5_put_attr(c->out, "/", "version", int64_number, 0, &(int64_t){VERSION}), undo);
+    HL_GOTO(st, hl_h5_put_attr(c->out, "/", "version", int64_number, 0, &(int64_t){CKPT_VERSION}), undo);
     *file = c;
     return HALO_OK;
 undo:
@@ -68,13 +68,13 @@ static halo_status check_format(hl_ckpt *c)
     int64_t n = 0;
     double version = 0;
     HL_TRY(hl_h5_strings(c->in, "/", "format", &text, &n));
-    bool good = n == 1 && strcmp(text[0], FORMAT) == 0;
+    bool good = n == 1 && strcmp(text[0], CKPT_FORMAT) == 0;
     free(text);
     if (!good) return hl_fail(c->ctx, HALO_ERR_FORMAT, "'%s' is not a halo checkpoint", c->in->path);
     HL_TRY(hl_h5_attr_numbers(c->in, "/", "version", 1, &version, &n));
-    if (n != 1 || version != VERSION)
+    if (n != 1 || version != CKPT_VERSION)
         return hl_fail(c->ctx, HALO_ERR_FORMAT, "'%s' is a checkpoint of version %g, this halo reads %d",
-                       c->in->path, version, VERSION);
+                       c->in->path, version, CKPT_VERSION);
     return HALO_OK;
 }
 
