@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv.h -- convolutions of the cpu backend: the four classes, the weight images, and what their files share.
+ *
+ * Forward and backward data are one thing, a gather (conv_gather.c): every output position collects, over a list of taps, runs of input channels
+ * times weight vectors. Backward weights correlates x with dy (conv_weights.c). Both take any box; y, dx and dy are channel-blocked, x is too, or
+ * is plain or channels-last (the first tensor of a network).
+ */
+#ifndef HL_CPU_CONV_H
+#define HL_CPU_CONV_H
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kern/conv.h"
+
+extern const halo_op_class hl_cpu_conv_fwd, hl_cpu_conv_bwd_data, hl_cpu_conv_bwd_weights, hl_cpu_conv_image;
+
+enum { HL_CONV_TAPS = 32 }; /* longest kernel along one dimension */
+
+/*
+ * Images: [out block][t][lanes of out], out and its lanes zero-padded, t the position among the terms of one output:
+ *   FWD   (in block, kd, kh, kw, lane of in)      out = o, in = i     x channel-blocked
+ *   BWD   (in block, kd, kh, kw from the last, lane of in)   out = i, in = o     backward data
+ *   LAST  (kd, kh, kw, i)                         out = o             x channels last
+ *   PLAIN (i, kd, kh, kw)                         out = o             x plain
+ */
+typedef enum hl_image {
+    HL_IMAGE_NONE = 0,
+    HL_IMAGE_FWD8,
+    HL_IMAGE_FWD16,
+    HL_IMAGE_BWD8,
+    HL_IMAGE_BWD16,
+    HL_IMAGE_LAST8,
+    HL_IMAGE_LAST16,
+    HL_IMAGE_PLAIN8,
+    HL_IMAGE_PLAIN16,
+    HL_IMAGE_ONEDNN /* and above: conv_onednn.c */
+} hl_image;
+
+/* The image for `lanes` (8 or 16) of the kind whose 8-lane form is `base`. */
+static inline int hl_image_of(hl_image base, int lanes) { return (int)base + (lanes == 16); }
+
+/* Terms of one output (extent of t). */
+int64_t hl_image_terms(int image, int64_t in, const int64_t kernel[3]);
+size_t hl_image_bytes(int image, int64_t o, int64_t i, const int64_t kernel[3]);
+
+/* What a convolution's description says, checked: f32, windows and extents that fit. x and y stand for dx and dy too. */
+typedef struct hl_conv_shape {
+    halo_operand x, y;
+    int64_t n, in, out; /* samples, channels */
+    halo_window w;
+} hl_conv_shape;
+
+bool hl_conv_shape_of(const halo_op_desc *desc, halo_role x, halo_role y, hl_conv_shape *s);
+
+/* The kernels of the device for a blocked layout; NULL: none. */
+const hl_conv_kern *hl_conv_kern_for(const hl_cpu_device *dev, halo_layout layout);
+
+/* out, a whole dense allocation `to` with a margin, = from's box and its own margin, zeros around. Equal extents and layouts. */
+void hl_conv_pad(const hl_cpu_device *dev, const halo_operand *from, const halo_operand *to, const float *in, float *out);
+
+/* ----------------------------------------------------------------------------------------------------------------- gather */
+
+/* One dimension of one phase: outputs out0 + j out_step, 0 <= j < n; tap t reads input j in_step + off[t], and is number k[t] of the image. */
+typedef struct hl_gather_dim {
+    int64_t n, out0, out_step, in_step;
+    int taps;
+    int64_t off[HL_CONV_TAPS], k[HL_CONV_TAPS];
+} hl_gather_dim;
+
+typedef struct hl_gather hl_gather;
+
+typedef struct hl_gather_spec {
+    halo_operand in, out; /* in: x or dy; out: y or dx */
+    int image;
+    int64_t kernel[3];
+    int phases;
+    const hl_gather_dim (*dims)[3]; /* [phases], copied */
+    bool accumulate, pad;           /* pad: copy the input into scratch with a margin of zeros first */
+    halo_act act;
+    float slope;
+} hl_gather_spec;
+
+/* Every input cell that is read lies in the box or its margin. */
+bool hl_gather_inside(const hl_gather_spec *s);
+halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gather **out);
+size_t hl_gather_scratch(const hl_gather *g);
+double hl_gather_items(const hl_gather *g);
+void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch);
+void hl_gather_free(hl_gather *g);
+
+#endif

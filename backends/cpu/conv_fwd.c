@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p stride - pad_lo + k dilation]), as a gather of one phase.
+ *
+ * Candidates: "direct" reads x where it is (near the border of what may be read it leaves out rows and copies edges), "direct-pad" copies x with a
+ * margin of zeros first: for small volumes, where every tile is at an edge.
+ */
+#include "conv.h"
+
+enum { DIRECT = 1, PADDED };
+
+typedef struct fwd_plan {
+    hl_gather *gather;
+    bool bias;
+    int64_t bias_origin;
+} fwd_plan;
+
+static void fwd_dims(const hl_conv_shape *s, hl_gather_dim dim[3])
+{
+    for (int i = 0; i < 3; i++) {
+        dim[i] = (hl_gather_dim){.n = s->y.ext[HALO_D + i], .out_step = 1, .in_step = s->w.stride[i], .taps = (int)s->w.kernel[i]};
+        for (int t = 0; t < dim[i].taps; t++) {
+            dim[i].off[t] = t * s->w.dilation[i] - s->w.pad_lo[i];
+            dim[i].k[t] = t;
+        }
+    }
+}
+
+static int fwd_image(halo_layout x, int lanes)
+{
+    return hl_image_of(x == HALO_NDHWC ? HL_IMAGE_LAST8 : x == HALO_NCDHW ? HL_IMAGE_PLAIN8 : HL_IMAGE_FWD8, lanes);
+}
+
+static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv_shape *s, hl_gather_dim dim[3], hl_gather_spec *spec)
+{
+    if (!hl_conv_shape_of(desc, HALO_X, HALO_Y, s) || !hl_conv_kern_for(dev, s->y.layout)) return false;
+    if (hl_layout_block(s->x.layout) > 1 && s->x.layout != s->y.layout) return false;
+    fwd_dims(s, dim);
+    *spec = (hl_gather_spec){.in = s->x,
+                             .out = s->y,
+                             .image = fwd_image(s->x.layout, (int)hl_layout_block(s->y.layout)),
+                             .phases = 1,
+                             .dims = (const hl_gather_dim(*)[3])dim,
+                             .accumulate = desc->accumulate,
+                             .act = desc->act,
+                             .slope = (float)desc->slope};
+    memcpy(spec->kernel, s->w.kernel, sizeof(spec->kernel));
+    return true;
+}
+
+/* Fills one candidate from a trial plan; false when it cannot be made. */
+static bool fwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
+{
+    hl_gather *g;
+    if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
+    hl_cpu_candidate(&dev->super, spec->pad ? "direct-pad" : "direct", hl_gather_items(g), out);
+    out->id = spec->pad ? PADDED : DIRECT;
+    out->scratch = hl_gather_scratch(g);
+    out->image = spec->image;
+    out->image_bytes = hl_image_bytes(spec->image, s->out, s->in, s->w.kernel);
+    hl_gather_free(g);
+    return true;
+}
+
+static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
+{
+    hl_conv_shape s;
+    hl_gather_dim dim[3];
+    hl_gather_spec spec;
+    if (!fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) return 0;
+    bool inside = hl_gather_inside(&spec), small = s.y.ext[HALO_W] <= 16;
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        spec.pad = (i == 0) == small;
+        if (spec.pad && inside) continue;
+        n += fwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
+    }
+    return n;
+}
+
+static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+{
+    hl_conv_shape s;
+    hl_gather_dim dim[3];
+    hl_gather_spec spec;
+    fwd_plan *p;
+    halo_status st;
+    if (!fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no kernel for this convolution");
+    spec.pad = choice->id == PADDED;
+    HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
+    HL_GOTO(st, hl_gather_make(hl_cpu(dev), &spec, &p->gather), undo_plan);
+    p->bias = desc->t[HALO_B].dtype != HALO_NONE;
+    if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);
+    *plan = (halo_plan *)p;
+    return HALO_OK;
+
+undo_plan:
+    free(p);
+    return st;
+}
+
+static halo_status fwd_run(halo_plan *plan, const halo_op_args *args)
+{
+    const fwd_plan *p = (const fwd_plan *)plan;
+    const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
+    hl_gather_run(p->gather, args->ptr[HALO_X], args->ptr[HALO_WT], bias, args->ptr[HALO_Y], args->scratch);
+    return HALO_OK;
+}
+
+static void fwd_destroy(halo_plan *plan)
+{
+    fwd_plan *p = (fwd_plan *)plan;
+    if (p) hl_gather_free(p->gather);
+    free(p);
+}
+
+const halo_op_class hl_cpu_conv_fwd = {
+    .kind = HALO_OP_CONV_FWD,
+    .candidates = fwd_candidates,
+    .plan = fwd_make,
+    .run = fwd_run,
+    .destroy = fwd_destroy,
+};

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv_gather_run.c -- runs a gather (conv_gather.c).
+ *
+ * Borders: an output line (d, h) near the border of the readable cells takes the list without the rows that would be read outside, which stand for
+ * zeros. Along w, a tile that would read outside gets its inputs from a copy of the cells it needs, zeros filled in: the copy is a few kilobytes and is
+ * used by all its output vectors. The kernels themselves know no borders.
+ */
+#include "conv_gather.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* What a thread works with. */
+typedef struct worker {
+    const hl_gather *g;
+    const gather_phase *p;
+    const float *in, *image, *bias; /* in: first cell of the box */
+    float *out;
+    hl_conv_row *rows, *edge_rows; /* [max_rows] of a line near the border; of a tile at the edge */
+    int32_t *which;                /* [max_rows] their numbers in the phase's list */
+    float *edge, *tile;
+} worker;
+
+/* A box of output positions, and the part of the weights that meets it. */
+typedef struct task {
+    int64_t n, d0, d1, h0, h1;
+    int group0, group1;
+    int64_t row0, row1;
+    bool first, last; /* chunk: starts from bias or zero; ends with the activation */
+} task;
+
+/* One output line, or several short ones. */
+typedef struct line {
+    const hl_conv_row *rows;
+    int64_t nrows, row0;
+    const int32_t *which; /* NULL: the rows are row0, row0 + 1, ... of the phase */
+    const float *x;       /* what position 0 reads first, but for the rows' own offsets */
+    float *y;
+} line;
+
+/* ------------------------------------------------------------------------------------------------------------- activations */
+
+static float activate(halo_act act, float slope, float v)
+{
+    switch (act) {
+    case HALO_ACT_TANH: return tanhf(v);
+    case HALO_ACT_SIGMOID: return 1.0f / (1.0f + expf(-v));
+    case HALO_ACT_SCALE: return slope * v;
+    default: return v;
+    }
+}
+
+/* The rarer activations, on a finished tile; padding lanes stay zero. */
+static void activate_tile(const hl_gather *g, const hl_conv_tile *t, int64_t block, int ov, int np, bool list)
+{
+    int64_t lanes = g->kern->lanes;
+    for (int o = 0; o < ov; o++)
+        for (int p = 0; p < np; p++) {
+            float *y = t->y + o * t->y_vec + (list ? t->y_at[p] : p * t->y_step);
+            int64_t live = hl_min64(lanes, g->out.ext[HALO_C] - (block + o) * lanes);
+            for (int64_t l = 0; l < live; l++) y[l] = activate(g->act, g->slope, y[l]);
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- tiles */
+
+/* A block of which only `live` lanes are ours: computed in the thread's own tile. */
+static void shared_tile(const worker *k, hl_conv_tile *t, hl_conv_tile_fn *fn, int64_t live, int np, bool list)
+{
+    int64_t at[HL_TILE_P], lanes = k->g->kern->lanes;
+    const int64_t *y_at = t->y_at;
+    float *y = t->y;
+    for (int p = 0; p < np; p++) {
+        at[p] = list ? y_at[p] : p * t->y_step;
+        if (t->start == HL_START_LOAD)
+            for (int64_t l = 0; l < lanes; l++) k->tile[p * lanes + l] = l < live ? y[at[p] + l] : 0.0f;
+    }
+    int64_t tile_at[HL_TILE_P];
+    for (int p = 0; p < np; p++) tile_at[p] = p * lanes;
+    int64_t step = t->y_step;
+    t->y = k->tile;
+    t->y_at = tile_at;
+    t->y_step = lanes;
+    fn(t);
+    for (int p = 0; p < np; p++)
+        for (int64_t l = 0; l < live; l++) y[at[p] + l] = k->tile[p * lanes + l];
+    t->y = y;
+    t->y_at = y_at;
+    t->y_step = step;
+}
+
+/* All groups of the task on one tile; t has everything but what depends on the group. */
+static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, int np)
+{
+    const hl_gather *g = k->g;
+    const int64_t lanes = g->kern->lanes;
+    float *y = t->y;
+    bool list = k->p->step == HL_STEP_LIST, rare = a->last && g->act >= HALO_ACT_TANH;
+    for (int i = a->group0; i < a->group1; i++) {
+        const gather_group *o = &g->group[i];
+        hl_conv_tile_fn *fn = g->kern->tile[k->p->step][o->ov][np];
+        t->w = k->image + o->block * g->w_vec;
+        t->bias = k->bias + o->block * lanes;
+        t->y = y + o->block * t->y_vec;
+        if (o->shared)
+            shared_tile(k, t, fn, g->out.ext[HALO_C] - o->block * lanes, np, list);
+        else
+            fn(t);
+        if (rare) activate_tile(g, t, o->block, o->ov, np, list);
+    }
+    t->y = y;
+}
+
+static hl_conv_tile start_tile(const worker *k, const task *a, const line *l, const int64_t *x_at, const int64_t *y_at)
+{
+    const hl_gather *g = k->g;
+    return (hl_conv_tile){.x = l->x,
+                          .rows = l->rows,
+                          .nrows = l->nrows,
+                          .w_vec = g->w_vec,
+                          .y = l->y,
+                          .y_step = k->p->dim[2].out_step * g->os.s[HALO_W],
+                          .y_vec = g->os.s[HALO_C],
+                          .x_at = x_at,
+                          .y_at = y_at,
+                          .start = !a->first || g->accumulate ? HL_START_LOAD : k->bias ? HL_START_BIAS : HL_START_ZERO,
+                          .leaky = a->last && (g->act == HALO_ACT_LEAKY_RELU || g->act == HALO_ACT_RELU),
+                          .slope = g->act == HALO_ACT_RELU ? 0.0f : g->slope};
+}
+
+/* Copies what positions [w, w + np) of a line read, with zeros for the cells outside, and points the tile at the copies. */
+static void copy_edge(const worker *k, const line *l, int64_t w, int np, hl_conv_tile *t)
+{
+    const hl_gather *g = k->g;
+    const int64_t step = k->p->dim[2].in_step, unit = g->unit;
+    float *to = k->edge;
+    for (int64_t r = 0; r < l->nrows; r++) {
+        const gather_source *s = &k->p->source[l->which ? l->which[r] : l->row0 + r];
+        const float *from = l->x + l->rows[r].x + w * step * unit;
+        const size_t bytes = (size_t)s->lanes * sizeof(float);
+        int64_t cells = (np - 1) * step + s->span, first = w * step + s->w;
+        for (int64_t c = 0; c < cells; c++) {
+            if (first + c >= g->valid[2][0] && first + c < g->valid[2][1])
+                memcpy(to + c * unit, from + c * unit, bytes);
+            else
+                memset(to + c * unit, 0, bytes);
+        }
+        k->edge_rows[r] = (hl_conv_row){to - k->edge, l->rows[r].w, l->rows[r].n};
+        to += cells * unit;
+    }
+    t->x = k->edge;
+    t->rows = k->edge_rows;
+}
+
+static void run_line(const worker *k, const task *a, const line *l)
+{
+    const hl_gather *g = k->g;
+    const gather_phase *p = k->p;
+    const int64_t n = p->dim[2].n, step = p->dim[2].in_step * g->unit;
+    int64_t x_at[HL_TILE_LIST], y_at[HL_TILE_LIST], tiles = hl_div_up(n, p->tile[2]);
+    hl_conv_tile t = start_tile(k, a, l, x_at, y_at);
+    for (int i = 0; i < HL_TILE_LIST; i++) {
+        x_at[i] = i * step;
+        y_at[i] = i * t.y_step;
+    }
+    for (int64_t i = 0; i < tiles; i++) {
+        hl_range r = hl_block_range(n, tiles, i);
+        int np = (int)(r.hi - r.lo);
+        t.x = l->x + r.lo * step;
+        t.y = l->y + r.lo * t.y_step;
+        t.rows = l->rows;
+        if (r.lo < p->low[2] || r.hi > p->high[2]) copy_edge(k, l, r.lo, np, &t);
+        tile_groups(k, a, &t, np);
+    }
+}
+
+/* nd by nh whole lines as one tile. */
+static void run_lines(const worker *k, const task *a, const line *l, int64_t nd, int64_t nh)
+{
+    const hl_gather *g = k->g;
+    const hl_gather_dim *dim = k->p->dim;
+    int64_t x_at[HL_TILE_LIST], y_at[HL_TILE_LIST];
+    int np = 0;
+    for (int64_t d = 0; d < nd; d++)
+        for (int64_t h = 0; h < nh; h++)
+            for (int64_t w = 0; w < dim[2].n; w++, np++) {
+                x_at[np] = hl_offset(&g->is, 0, 0, d * dim[0].in_step, h * dim[1].in_step, w * dim[2].in_step);
+                y_at[np] = hl_offset(&g->os, 0, 0, d * dim[0].out_step, h * dim[1].out_step, w * dim[2].out_step);
+            }
+    hl_conv_tile t = start_tile(k, a, l, x_at, y_at);
+    tile_groups(k, a, &t, np);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- lines */
+
+/* The task's rows that are readable from output line (d, h). */
+static void list_line(const worker *k, const task *a, int64_t d, int64_t h, line *l)
+{
+    const gather_phase *p = k->p;
+    const int64_t(*valid)[2] = k->g->valid;
+    int64_t xd = d * p->dim[0].in_step, xh = h * p->dim[1].in_step, kept = 0;
+    l->row0 = a->row0;
+    l->rows = p->row + a->row0;
+    l->nrows = a->row1 - a->row0;
+    l->which = NULL;
+    if (d >= p->low[0] && d < p->high[0] && h >= p->low[1] && h < p->high[1]) return;
+    for (int64_t r = a->row0; r < a->row1; r++) {
+        const gather_source *s = &p->source[r];
+        if (xd + s->d < valid[0][0] || xd + s->d >= valid[0][1] || xh + s->h < valid[1][0] || xh + s->h >= valid[1][1]) continue;
+        k->rows[kept] = p->row[r];
+        k->which[kept++] = (int32_t)r;
+    }
+    l->rows = k->rows;
+    l->which = k->which;
+    l->nrows = kept;
+}
+
+static void run_task(const worker *k, const task *a)
+{
+    const hl_gather *g = k->g;
+    const gather_phase *p = k->p;
+    const hl_gather_dim *dim = p->dim;
+    bool lines = p->tile[0] * p->tile[1] > 1;
+    line l;
+    for (int64_t d = a->d0; d < a->d1; d += p->tile[0])
+        for (int64_t h = a->h0; h < a->h1; h += p->tile[1]) {
+            list_line(k, a, d, h, &l);
+            l.x = k->in + hl_offset(&g->is, a->n, 0, d * dim[0].in_step, h * dim[1].in_step, 0);
+            l.y = k->out + hl_offset(&g->os, a->n, 0, dim[0].out0 + d * dim[0].out_step, dim[1].out0 + h * dim[1].out_step, dim[2].out0);
+            if (lines)
+                run_lines(k, a, &l, hl_min64(p->tile[0], a->d1 - d), hl_min64(p->tile[1], a->h1 - h));
+            else
+                run_line(k, a, &l);
+        }
+}
+
+/* All chunks of rows, one after another over the task's positions. */
+static void run_chunks(const worker *k, task *a)
+{
+    const gather_phase *p = k->p;
+    a->row1 = 0;
+    do {
+        int64_t terms = 0;
+        for (a->row0 = a->row1; a->row1 < p->nrows; a->row1++) {
+            if (terms > 0 && p->row[a->row1].n > k->g->chunk_terms - terms) break;
+            terms += p->row[a->row1].n;
+        }
+        a->first = a->row0 == 0;
+        a->last = a->row1 == p->nrows;
+        run_task(k, a);
+    } while (a->row1 < p->nrows);
+}
+
+/* Range `index` of `parts` of n outputs, cut between tiles. */
+static hl_range tile_range(int64_t n, int64_t tile, int64_t parts, int64_t index)
+{
+    hl_range r = hl_block_range(hl_div_up(n, tile), parts, index);
+    return (hl_range){r.lo * tile, hl_min64(r.hi * tile, n)};
+}
+
+static void run_item(worker *k, int64_t item)
+{
+    const hl_gather *g = k->g;
+    int phase = 0;
+    while (item >= g->phase[phase].items) item -= g->phase[phase++].items;
+    const gather_phase *p = k->p = &g->phase[phase];
+    int64_t h = item % p->split[1], d = item / p->split[1] % p->split[0], rest = item / (p->split[0] * p->split[1]);
+    hl_range rd = tile_range(p->dim[0].n, p->tile[0], p->split[0], d), rh = tile_range(p->dim[1].n, p->tile[1], p->split[1], h);
+    task a = {.n = rest % g->samples, .d0 = rd.lo, .d1 = rd.hi, .h0 = rh.lo, .h1 = rh.hi, .group1 = g->ngroups};
+    if (!g->together) {
+        a.group0 = (int)(rest / g->samples);
+        a.group1 = a.group0 + 1;
+    }
+    run_chunks(k, &a);
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- run */
+
+static worker start_worker(const hl_gather *g, char *scratch, int thread)
+{
+    char *at = scratch + thread * hl_round_up(g->thread_bytes, 64);
+    int64_t rows = hl_round_up(g->max_rows * (int64_t)sizeof(hl_conv_row), 64);
+    worker k = {.g = g, .rows = (hl_conv_row *)at, .edge_rows = (hl_conv_row *)(at + rows)};
+    k.edge = (float *)(at + 2 * rows);
+    k.tile = k.edge + g->edge_floats;
+    k.which = (int32_t *)(k.tile + g->tile_floats);
+    return k;
+}
+
+void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch)
+{
+    float *own_bias = (float *)hl_round_up((int64_t)(intptr_t)scratch, 64), *padded = own_bias + hl_round_up(g->bias_floats, 16);
+    char *threads = (char *)(padded + g->pad_floats);
+    if (g->pad) hl_conv_pad(g->dev, &g->in, &g->padded, in, padded);
+    const float *x = (g->pad ? padded : in) + g->in_origin;
+    int64_t items = 0;
+    for (int i = 0; i < g->phases; i++) items += g->phase[i].items;
+    if (bias)
+        for (int64_t i = 0; i < g->bias_floats; i++) own_bias[i] = i < g->out.ext[HALO_C] ? bias[i] : 0.0f;
+#pragma omp parallel num_threads(g->dev->threads)
+    {
+#ifdef _OPENMP
+        int thread = omp_get_thread_num();
+#else
+        int thread = 0;
+#endif
+        worker k = start_worker(g, threads, thread);
+        k.in = x;
+        k.image = image;
+        k.bias = bias ? own_bias : NULL;
+        k.out = out + g->out_origin;
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < items; i++) run_item(&k, i);
+    }
+}
