@@ -7,6 +7,7 @@
 
 #include "base/topology.h"
 #include "synth/baseline.h"
+#include "synth/pack.h"
 #include "synth/universes.h"
 
 static const hl_option options[] = {
@@ -191,6 +192,29 @@ static int run_baseline(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ pack */
+
+static int run_pack(hl_invocation *inv)
+{
+    hl_packed packed;
+    hl_json json = {0};
+
+    if (inv->args != 3) {
+        (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'halo synth pack' needs a data set and a file to write");
+        return HL_EXIT_USAGE;
+    }
+    halo_status st = hl_pack(inv->ctx, inv->arg[1], inv->arg[2], 9, &packed);
+    if (st != HALO_OK) return hl_exit_code(st);
+    HL_INFO(inv->ctx, "%" PRId64 " samples as %s in '%s', %.2f MiB", packed.samples, packed.type, inv->arg[2], (double)packed.bytes / 1048576.0);
+    if (!inv->json) return HL_EXIT_OK;
+    hl_json_object(&json, NULL);
+    hl_json_int(&json, "samples", packed.samples);
+    hl_json_int(&json, "bytes", packed.bytes);
+    hl_json_string(&json, "type", packed.type);
+    hl_json_end_object(&json);
+    return hl_print_json(inv, &json);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ command */
 
 static int run_keys(hl_invocation *inv)
@@ -204,7 +228,7 @@ static int run_keys(hl_invocation *inv)
 static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
-} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"keys", run_keys}};
+} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"pack", run_pack}, {"keys", run_keys}};
 
 static int synth(hl_invocation *inv)
 {

@@ -207,13 +207,32 @@ static halo_status get_note(hl_h5 *file, const char *name, double *value)
     return hl_h5_attr_numbers(file, "/", name, 1, value, &n);
 }
 
+static halo_status get_notes(hl_h5 *file, hl_universe_file *u)
+{
+    double rsd, wiggles;
+    int64_t n;
+    char **text;
+
+    HL_TRY(get_note(file, "box", &u->box));
+    HL_TRY(get_note(file, "particles", &u->particles));
+    HL_TRY(get_note(file, "omega_b", &u->omega_b));
+    HL_TRY(get_note(file, "h", &u->h));
+    HL_TRY(get_note(file, "rsd", &rsd));
+    HL_TRY(get_note(file, "wiggles", &wiggles));
+    HL_TRY(hl_h5_strings(file, "/", "assignment", &text, &n));
+    u->rsd = rsd == 1.0;
+    u->no_wiggles = wiggles == 0.0;
+    if (n > 0) snprintf(u->assignment, sizeof(u->assignment), "%.7s", text[0]);
+    free(text);
+    return HALO_OK;
+}
+
 static halo_status read_universe(hl_h5 *file, hl_universe_file *u)
 {
     HL_TRY(get_full(file, u));
     HL_TRY(get_parameters(file, u));
     HL_TRY(get_numbers(file, "redshifts", HL_UNIVERSE_CHANNELS_MAX, u->redshift, &u->redshifts));
-    HL_TRY(get_note(file, "box", &u->box));
-    return get_note(file, "particles", &u->particles);
+    return get_notes(file, u);
 }
 
 halo_status hl_universe_read(halo_context *ctx, const char *path, hl_universe_file *out)
@@ -237,7 +256,7 @@ static bool has_shape(hid_t file, const int64_t ext[4])
     hid_t space = H5Dget_space(set);
     bool good = H5Sget_simple_extent_ndims(space) == 4 && H5Sget_simple_extent_dims(space, dim, NULL) == 4;
 
-    for (int d = 0; d < 4; d++) good = good && (int64_t)dim[d] == ext[d];
+    for (int d = 0; d < 4 && ext; d++) good = good && (int64_t)dim[d] == ext[d];
     H5Sclose(space);
     H5Dclose(set);
     return good && H5Lexists(file, "unitPar", H5P_DEFAULT) > 0;

@@ -31,8 +31,12 @@ typedef struct hl_universe_file {
     double redshift[HL_UNIVERSE_CHANNELS_MAX];
     int notes;
     const hl_universe_note *note; /* only written */
-    double box;       /* Mpc/h; NaN where the file does not say */
-    double particles; /* per side; NaN likewise */
+    /* Only read, from notes of these names; NaN or "" where the file does not say. */
+    double box;           /* Mpc/h */
+    double particles;     /* per side */
+    double omega_b, h;    /* what the parameters may not hold */
+    bool rsd, no_wiggles; /* false where the file does not say */
+    char assignment[8];   /* ngp, cic, tsc */
 } hl_universe_file;
 
 /* Writes the file under a temporary name, fsyncs and renames. Chunks of up to 64^3 cells, shuffled and deflated. Not collective. */
@@ -41,7 +45,7 @@ halo_status hl_universe_write(halo_context *ctx, const char *path, const hl_univ
 /* Reads one into *u, whose `full` the caller frees with free(). Everything but full and unitPar may be absent. Not collective. */
 halo_status hl_universe_read(halo_context *ctx, const char *path, hl_universe_file *u);
 
-/* True if the file at `path` is an HDF5 file with `full` of these extents and `unitPar`: a universe that need not be made again. */
+/* True if the file at `path` is an HDF5 file with `unitPar` and `full` of these extents (NULL: any four): a universe that need not be made again. */
 bool hl_universe_is_complete(const char *path, const int64_t ext[4]);
 
 #endif

@@ -3,19 +3,27 @@
 if HAVE_FFTW
 libhalo_synth_la_SOURCES += \
 	src/synth/assign.c src/synth/assign.h \
+	src/synth/baseline.c src/synth/baseline.h \
 	src/synth/cola.c src/synth/cola.h \
 	src/synth/cosmology.c src/synth/cosmology.h \
 	src/synth/eh98.c src/synth/eh98.h \
-	src/synth/fft.c src/synth/mesh.h \
+	src/synth/features.c src/synth/features.h \
+	src/synth/fft.c src/synth/fft3.h src/synth/mesh.h \
 	src/synth/ic.c src/synth/ic.h \
+	src/synth/inspect.c src/synth/inspect.h \
 	src/synth/lpt.c src/synth/lpt.h \
+	src/synth/pack.c src/synth/pack.h \
 	src/synth/particles.c src/synth/particles.h \
+	src/synth/plot.c src/synth/plot.h \
 	src/synth/pm.c src/synth/pm.h \
+	src/synth/png.c src/synth/png.h \
 	src/synth/power.c src/synth/power.h \
 	src/synth/prior.c src/synth/prior.h \
 	src/synth/prior_table.c \
 	src/synth/quad.c src/synth/quad.h \
+	src/synth/ridge.c src/synth/ridge.h \
 	src/synth/simulate.c src/synth/simulate.h \
+	src/synth/spectrum.c src/synth/spectrum.h \
 	src/synth/universes.c src/synth/universes.h \
 	src/synth/universes_keys.c
 

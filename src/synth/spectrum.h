@@ -8,7 +8,7 @@
 typedef struct hl_shell {
     double k;     /* mean wave number of its modes, in units of 2 pi / (longest side) */
     double power; /* mean |delta_k|^2: P(k) / V */
-    double modes; /* how many, k and -k counted once each */
+    double modes; /* how many, k and -k as one (half for modes that are their own conjugate) */
 } hl_shell;
 
 /* A plan for volumes of D x H x W cells and shells m - 1/2 <= k < m + 1/2, m = 1 .. shells. */
