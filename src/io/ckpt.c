@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#define FORMAT  "halo checkpoint"
+#define CKPT_FORMAT  "halo checkpoint"
 #define CKPT_VERSION 1
 
 struct hl_ckpt {
