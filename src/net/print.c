@@ -70,8 +70,8 @@ static void add_layer(const hl_program *p, const hl_step *s, hl_str *out)
     hl_str_addf(out, s->phase == HL_PHASE_BACKWARD ? " dy=%d dx=" : " y=%d x=", of[s->layer]);
     for (int k = 0; k < l->inputs; k++) {
         hl_edge e = p->edge[s->layer * HL_INPUTS_MAX + k];
-        if (s->phase == HL_PHASE_BACKWARD && e == HL_EDGE_NONE) continue;
-        hl_str_addf(out, "%s%d%s", k ? "," : "", of[l->input[k]], e == HL_EDGE_ADD ? "+" : e == HL_EDGE_ALIAS ? "=" : "");
+        if (s->phase != HL_PHASE_BACKWARD) hl_str_addf(out, "%s%d", k ? "," : "", of[l->input[k]]);
+        else if (e != HL_EDGE_NONE) hl_str_addf(out, "%s%d%s", k ? "," : "", of[l->input[k]], e == HL_EDGE_ADD ? "+" : e == HL_EDGE_ALIAS ? "=" : "");
     }
 }
 

@@ -69,7 +69,8 @@ static halo_status add_layer(hl_program *p, int i)
         p->y[i] = p->y[l->input[0]];
         return HALO_OK;
     }
-    int64_t ext[HALO_DIMS] = {p->opt.batch * l->rows, l->out[0], l->out[1], l->out[2], l->out[3]};
+    int64_t ext[HALO_DIMS] = {0, l->out[0], l->out[1], l->out[2], l->out[3]};
+    if (!hl_mul64(p->opt.batch, l->rows, &ext[HALO_N])) ext[HALO_N] = INT64_MAX; /* too large as well */
     HL_TRY(check_extents(p, i, ext));
     HL_TRY(hl_value_new(p, l->kind == HL_LAYER_INPUT ? HL_VALUE_INPUT : HL_VALUE_ACTIVATION, i, "", &p->y[i]));
     memcpy(p->value[p->y[i]].ext, ext, sizeof(ext));
