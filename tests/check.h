@@ -25,4 +25,7 @@ static inline void check_status(const halo_context *ctx, halo_status st, const c
     exit(99);
 }
 
+/* The larger error; NaN counts as infinite (fmax would lose it). */
+static inline double check_worse(double a, double b) { return isnan(a) || isnan(b) ? INFINITY : a > b ? a : b; }
+
 #endif

@@ -5,3 +5,18 @@ noinst_HEADERS += tests/check.h tests/backend/dress.h tests/backend/suite.h
 check_PROGRAMS += tests/backend/conformance.test
 TESTS += tests/backend/conformance.test
 tests_backend_conformance_test_SOURCES = tests/backend/conformance.c tests/backend/dress.c tests/backend/suite.c
+
+check_PROGRAMS += tests/backend/properties.test
+TESTS += tests/backend/properties.test
+TESTS_FAST += tests/backend/properties.test
+tests_backend_properties_test_SOURCES = tests/backend/properties.c tests/backend/suite.c
+
+check_PROGRAMS += tests/backend/update.test
+TESTS += tests/backend/update.test
+TESTS_FAST += tests/backend/update.test
+tests_backend_update_test_SOURCES = tests/backend/update.c
+
+check_PROGRAMS += tests/backend/onnx.test
+TESTS += tests/backend/onnx.test
+TESTS_FAST += tests/backend/onnx.test
+tests_backend_onnx_test_SOURCES = tests/backend/onnx.c
