@@ -50,15 +50,6 @@ halo_dtype hl_number_dtype(hl_number type)
     return HALO_NONE;
 }
 
-const char *hl_dtype_name(halo_dtype type)
-{
-#define NAME(t, b, text, k)                                                                                  \
-    if (type == (t)) return text;
-    DTYPES(NAME)
-#undef NAME
-    return "none";
-}
-
 size_t hl_dtype_bytes(halo_dtype type)
 {
 #define BYTES(t, b, text, k)                                                                                 \

@@ -3,6 +3,7 @@
 #ifndef HL_IO_CONVERT_H
 #define HL_IO_CONVERT_H
 
+#include "tensor/operand.h"
 #include "base/base.h"
 #include <halo/backend.h>
 
@@ -14,7 +15,6 @@ typedef struct hl_number {
 
 /* "int16", "uint8", "float32"; static text. "?" for anything else. */
 const char *hl_number_name(hl_number type);
-const char *hl_dtype_name(halo_dtype type);
 size_t hl_dtype_bytes(halo_dtype type); /* 0 for HALO_NONE */
 
 /* The halo type that holds every value of `type`: int8 int16 -> I16, uint8 -> U8, uint16 int32 -> I32,
