@@ -228,12 +228,25 @@ static bool is_section(hl_keys keys, const char *name)
     return false;
 }
 
+/* "epochs" where "train.epochs" is meant: the commonest slip of all. */
+static const char *same_ending(hl_keys keys, const char *name)
+{
+    const char *word = strrchr(name, '.');
+    word = word ? word + 1 : name;
+    for (size_t i = 0; i < keys.n; i++) {
+        const char *dot = strrchr(keys.key[i].name, '.');
+        if (dot && strcmp(dot + 1, word) == 0) return keys.key[i].name;
+    }
+    return NULL;
+}
+
 static halo_status unknown(const place *at, hl_keys keys, const char *name)
 {
     const char **names;
     HL_TRY(hl_calloc(at->ctx, keys.n, sizeof(*names), "key names", &names));
     for (size_t i = 0; i < keys.n; i++) names[i] = keys.key[i].name;
-    const char *near = hl_nearest(name, names, keys.n);
+    const char *near = same_ending(keys, name);
+    if (!near) near = hl_nearest(name, names, keys.n);
     halo_status st = near ? complain(at, "unknown key '%s' (did you mean '%s'?)", name, near)
                           : complain(at, "unknown key '%s'; 'halo help config' lists all", name);
     free(names);
