@@ -8,7 +8,7 @@
 #include "base/clock.h"
 
 enum { HL_RUNS = 3 };
-static const double enough_seconds = 0.4;
+static const double enough_seconds = 0.2;
 
 static halo_status buffer(halo_device *dev, size_t bytes, int byte, void **ptr)
 {

@@ -75,11 +75,12 @@ static halo_status filter(hl_program *p, pairing *list, int *n)
     return HALO_OK;
 }
 
-static halo_status choose_ops(hl_program *p, hl_choices *choices, pairing *k, bool measure)
+/* Gives up, with what it has, when the ops take longer than `enough`: another pairing is faster then. */
+static halo_status choose_ops(hl_program *p, hl_choices *choices, pairing *k, bool measure, double enough)
 {
     HL_TRY(hl_set_geometry(p, k->layout, k->input));
     k->seconds = 0;
-    for (int i = 0; i < p->steps; i++) {
+    for (int i = 0; i < p->steps && k->seconds <= enough; i++) {
         hl_step *s = &p->step[i];
         double seconds;
         hl_step_operands(p, s);
@@ -94,11 +95,11 @@ static halo_status choose_pairing(hl_program *p, hl_choices *choices, pairing *l
     bool measure = p->opt.plan == HL_PLAN_MEASURE && n > 1;
     int best = 0;
     for (int i = 0; i < n && measure; i++) {
-        HL_TRY(choose_ops(p, choices, &list[i], true));
+        HL_TRY(choose_ops(p, choices, &list[i], true, i > 0 ? list[best].seconds : INFINITY));
         HL_DEBUG(p->ctx, "layout %s, input %s: %.3g s a step", hl_layout_name(list[i].layout), hl_layout_name(list[i].input), list[i].seconds);
         if (list[i].seconds < list[best].seconds) best = i;
     }
-    HL_TRY(choose_ops(p, choices, &list[best], p->opt.plan == HL_PLAN_MEASURE));
+    HL_TRY(choose_ops(p, choices, &list[best], p->opt.plan == HL_PLAN_MEASURE, INFINITY));
     p->layout_seconds = list[best].seconds;
     return HALO_OK;
 }
