@@ -41,8 +41,7 @@ static void split(char *path, const char **object, const char **attribute)
     *object = slash == path ? "/" : path;
 }
 
-/* ---------------------------------------------------------------------------------------------------------
- * open and close */
+/* ----------------------------------------------------------------------------------------- open and close */
 
 halo_status hl_ckpt_create(halo_context *ctx, const char *path, hl_ckpt **file)
 {
@@ -104,13 +103,12 @@ halo_status hl_ckpt_close(hl_ckpt *c, bool commit)
     return st;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------
- * tensors */
+/* ------------------------------------------------------------------------------------------------ tensors */
 
 static halo_status bytes_of(hl_ckpt *c, const char *name, halo_dtype type, int ndim, const int64_t *dim,
                             size_t *bytes)
 {
-    int64_t n = (int64_t)hl_dtype_bytes(type);
+    int64_t n = (int64_t)hl_dtype_size(type);
     if (!hl_dtype_number(type).kind || type == HALO_F16)
         return hl_fail(c->ctx, HALO_ERR_UNSUPPORTED, "'%s': checkpoints do not hold %s", name,
                        hl_dtype_name(type));
@@ -156,7 +154,7 @@ static halo_status check_shape(hl_ckpt *c, const hl_h5_data *d, halo_dtype type,
     char have[320], need[256];
     write_shape(ndim, dim, need, sizeof(need));
     return hl_fail(c->ctx, HALO_ERR_SHAPE, "'%s': '%s' is %s, expected %s %s", c->in->path, d->name,
-                   hl_h5_describe(d, have, sizeof(have)), need, hl_dtype_name(type));
+                   hl_h5_describe(d, have, sizeof(have)), need, hl_number_name(hl_dtype_number(type)));
 }
 
 static halo_status check_crc(hl_ckpt *c, const char *path, const void *data, size_t bytes)
@@ -190,8 +188,7 @@ halo_status hl_ckpt_get(hl_ckpt *c, const char *name, halo_dtype type, int ndim,
     return st;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------
- * scalars */
+/* ------------------------------------------------------------------------------------------------ scalars */
 
 static halo_status put_scalar(hl_ckpt *c, const char *name, hl_number type, const void *value)
 {
@@ -266,8 +263,7 @@ bool hl_ckpt_has(hl_ckpt *c, const char *name)
     return hl_h5_has_attr(c->in, object, attribute);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------
- * lists */
+/* -------------------------------------------------------------------------------------------------- lists */
 
 typedef struct lister {
     hl_ckpt *c;

@@ -6,8 +6,7 @@
 #include "io/convert.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error                                                                                                       \
-    "io reads and writes little-endian images of memory; a big-endian machine needs swaps in ckpt.c and h5data.c"
+#error "io writes little-endian images of memory: a big-endian machine needs swaps in ckpt.c and h5data.c"
 #endif
 
 #define NUMBERS(X)                                                                                           \
@@ -22,15 +21,6 @@
     X('f', 2, uint16_t, "float16", HALO_F32)                                                                 \
     X('f', 4, float, "float32", HALO_F32)                                                                    \
     X('f', 8, double, "float64", HALO_F64)
-
-#define DTYPES(X)                                                                                            \
-    X(HALO_F32, 4, "float32", 'f')                                                                           \
-    X(HALO_F64, 8, "float64", 'f')                                                                           \
-    X(HALO_F16, 2, "float16", 'f')                                                                           \
-    X(HALO_BF16, 2, "bfloat16", 0)                                                                           \
-    X(HALO_U8, 1, "uint8", 'u')                                                                              \
-    X(HALO_I16, 2, "int16", 'i')                                                                             \
-    X(HALO_I32, 4, "int32", 'i')
 
 const char *hl_number_name(hl_number type)
 {
@@ -50,22 +40,11 @@ halo_dtype hl_number_dtype(hl_number type)
     return HALO_NONE;
 }
 
-size_t hl_dtype_bytes(halo_dtype type)
-{
-#define BYTES(t, b, text, k)                                                                                 \
-    if (type == (t)) return b;
-    DTYPES(BYTES)
-#undef BYTES
-    return 0;
-}
-
 hl_number hl_dtype_number(halo_dtype type)
 {
-#define NUMBER(t, b, text, k)                                                                                \
-    if (type == (t) && (k)) return (hl_number){(k), (b)};
-    DTYPES(NUMBER)
-#undef NUMBER
-    return (hl_number){0, 0};
+    char kind = type == HALO_U8 ? 'u' : type == HALO_I16 || type == HALO_I32 ? 'i' : 'f';
+    if (type == HALO_NONE || type == HALO_BF16) return (hl_number){0, 0};
+    return (hl_number){kind, (int)hl_dtype_size(type)};
 }
 
 void hl_swap_bytes(void *data, int bytes, int64_t n)

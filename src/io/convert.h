@@ -4,8 +4,6 @@
 #define HL_IO_CONVERT_H
 
 #include "tensor/operand.h"
-#include "base/base.h"
-#include <halo/backend.h>
 
 /* A number in native byte order: 'i' 1 2 4 8, 'u' 1 2 4 8, 'f' 2 4 8 bytes. */
 typedef struct hl_number {
@@ -15,13 +13,11 @@ typedef struct hl_number {
 
 /* "int16", "uint8", "float32"; static text. "?" for anything else. */
 const char *hl_number_name(hl_number type);
-size_t hl_dtype_bytes(halo_dtype type); /* 0 for HALO_NONE */
 
 /* The halo type that holds every value of `type`: int8 int16 -> I16, uint8 -> U8, uint16 int32 -> I32,
  * float16 float32 -> F32, others F64 (64-bit integers exact to 2^53). HALO_NONE for none. */
 halo_dtype hl_number_dtype(hl_number type);
-/* The number type of a halo type; {0, 0} for F16 (numbers know it as 'f' 2) ... BF16, which files do not
- * have. */
+/* The number type of a halo type; {0, 0} for none and for bfloat16, which files do not have. */
 hl_number hl_dtype_number(halo_dtype type);
 
 /* Reverses the bytes of n numbers in place. */

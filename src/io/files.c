@@ -121,8 +121,7 @@ void hl_files_free(hl_files *f)
     *f = (hl_files){0};
 }
 
-/* ----------------------------------------------------------------------------------------------------------
- * open volumes */
+/* ------------------------------------------------------------------------------------------- open volumes */
 
 void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes)
 {

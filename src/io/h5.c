@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------------------------------------ around every call */
+/* -------------------------------------------------------------------------------------- around every call */
 
 static pthread_mutex_t h5_lock = PTHREAD_MUTEX_INITIALIZER; /* HDF5's state is process-wide, so is its lock */
 
@@ -50,11 +50,12 @@ const char *hl_h5_cause(hl_h5_guard *g)
     for (char *c = g->cause; *c; c++)
         if ((unsigned char)*c < 32) *c = ' ';
     if (strstr(g->cause, "unable to lock file"))
-        snprintf(g->cause + strlen(g->cause), sizeof(g->cause) - strlen(g->cause), " (set HDF5_USE_FILE_LOCKING=FALSE)");
+        snprintf(g->cause + strlen(g->cause), sizeof(g->cause) - strlen(g->cause),
+                 " (set HDF5_USE_FILE_LOCKING=FALSE)");
     return g->cause;
 }
 
-/* ------------------------------------------------------------------------------------------------------ opening a file */
+/* ----------------------------------------------------------------------------------------- opening a file */
 
 static hid_t read_access(void)
 {
@@ -67,7 +68,8 @@ static hid_t read_access(void)
     return fapl;
 }
 
-/* The operating system's own words come first: HDF5's for a missing file are long and for a directory wrong. */
+/* The operating system's own words come first: HDF5's for a missing file are long and for a directory wrong.
+ */
 static halo_status look_at_file(halo_context *ctx, const char *path, int64_t *bytes)
 {
     struct stat s;
@@ -93,7 +95,8 @@ static halo_status open_id(halo_context *ctx, const char *path, hid_t *id)
     if (fapl >= 0) H5Pclose(fapl);
     hl_h5_leave(&g);
     if (*id >= 0) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_FORMAT, "cannot open '%s': %s", path, is == 0 ? "not an HDF5 file" : g.cause);
+    return hl_fail(ctx, HALO_ERR_FORMAT, "cannot open '%s': %s", path,
+                   is == 0 ? "not an HDF5 file" : g.cause);
 }
 
 static void close_id(hid_t id)
@@ -158,7 +161,7 @@ bool hl_h5_has(hl_h5 *f, const char *name)
     return has;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- attributes */
+/* --------------------------------------------------------------------------------------------- attributes */
 
 static hid_t open_attr(hid_t file, const char *object, const char *name)
 {
@@ -172,7 +175,8 @@ static bool is_numeric(hid_t type)
     return class == H5T_INTEGER || class == H5T_FLOAT;
 }
 
-halo_status hl_h5_attr_numbers(hl_h5 *f, const char *object, const char *name, int64_t most, double *out, int64_t *n)
+halo_status hl_h5_attr_numbers(hl_h5 *f, const char *object, const char *name, int64_t most, double *out,
+                               int64_t *n)
 {
     hl_h5_guard g;
     *n = 0;
@@ -182,10 +186,14 @@ halo_status hl_h5_attr_numbers(hl_h5 *f, const char *object, const char *name, i
     if (attr >= 0) {
         hid_t space = H5Aget_space(attr), type = H5Aget_type(attr);
         int64_t count = H5Sget_simple_extent_npoints(space);
-        if (!is_numeric(type)) wrong = "does not hold numbers";
-        else if (count < 0 || count > most) wrong = "has more values than expected";
-        else if (count > 0 && H5Aread(attr, H5T_NATIVE_DOUBLE, out) < 0) wrong = hl_h5_cause(&g);
-        else *n = count;
+        if (!is_numeric(type))
+            wrong = "does not hold numbers";
+        else if (count < 0 || count > most)
+            wrong = "has more values than expected";
+        else if (count > 0 && H5Aread(attr, H5T_NATIVE_DOUBLE, out) < 0)
+            wrong = hl_h5_cause(&g);
+        else
+            *n = count;
         H5Tclose(type);
         H5Sclose(space);
         H5Aclose(attr);
@@ -212,7 +220,8 @@ halo_status hl_h5_attr_scalar(hl_h5 *f, const char *object, const char *name, hl
     hid_t attr = open_attr(f->id, object, name);
     if (attr >= 0) {
         hid_t space = H5Aget_space(attr), type = H5Aget_type(attr);
-        good = H5Tget_class(type) == (number.kind == 'f' ? H5T_FLOAT : H5T_INTEGER) && H5Sget_simple_extent_npoints(space) == 1 &&
+        good = H5Tget_class(type) == (number.kind == 'f' ? H5T_FLOAT : H5T_INTEGER) &&
+               H5Sget_simple_extent_npoints(space) == 1 &&
                H5Aread(attr, number.kind == 'f' ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64, value) >= 0;
         H5Tclose(type);
         H5Sclose(space);
@@ -220,7 +229,8 @@ halo_status hl_h5_attr_scalar(hl_h5 *f, const char *object, const char *name, hl
     }
     hl_h5_leave(&g);
     if (good) return HALO_OK;
-    return hl_fail(f->ctx, HALO_ERR_FORMAT, "'%s': no %s '%s' in '%s'", f->path, number.kind == 'f' ? "number" : "integer", name, object);
+    return hl_fail(f->ctx, HALO_ERR_FORMAT, "'%s': no %s '%s' in '%s'", f->path,
+                   number.kind == 'f' ? "number" : "integer", name, object);
 }
 
 bool hl_h5_is_numeric(hl_h5 *f, const char *name)
@@ -239,10 +249,10 @@ bool hl_h5_is_numeric(hl_h5 *f, const char *name)
     return numeric;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- strings */
+/* ------------------------------------------------------------------------------------------------ strings */
 
 #define STRINGS_MOST 4096
-#define TEXT_MOST ((size_t)16 << 20) /* of all strings together */
+#define TEXT_MOST    ((size_t)16 << 20) /* of all strings together */
 
 typedef struct string_reader { /* an attribute or a dataset, read alike */
     hid_t id, type, space;
@@ -278,7 +288,8 @@ static char **fixed_strings(const string_reader *r, int64_t n)
     bool spaces = H5Tget_strpad(r->type) == H5T_STR_SPACEPAD;
     for (int64_t i = 0; i < n; i++) {
         memcpy(block[i], raw + (size_t)i * width, width);
-        for (size_t k = strlen(block[i]); spaces && k > 0 && block[i][k - 1] == ' '; k--) block[i][k - 1] = '\0';
+        for (size_t k = strlen(block[i]); spaces && k > 0 && block[i][k - 1] == ' '; k--)
+            block[i][k - 1] = '\0';
     }
     free(raw);
     return block;
@@ -306,8 +317,10 @@ static char **variable_strings(const string_reader *r, int64_t n)
 static string_reader open_strings(hid_t file, const char *object, const char *attr)
 {
     string_reader r = {.id = -1, .attribute = attr != NULL};
-    if (attr) r.id = open_attr(file, object, attr);
-    else if (has_name(file, object)) r.id = H5Dopen2(file, object, H5P_DEFAULT);
+    if (attr)
+        r.id = open_attr(file, object, attr);
+    else if (has_name(file, object))
+        r.id = H5Dopen2(file, object, H5P_DEFAULT);
     if (r.id < 0) return r;
     r.type = attr ? H5Aget_type(r.id) : H5Dget_type(r.id);
     r.space = attr ? H5Aget_space(r.id) : H5Dget_space(r.id);
@@ -325,23 +338,30 @@ halo_status hl_h5_strings(hl_h5 *f, const char *object, const char *attr, char *
     if (r.id >= 0) {
         int64_t count = H5Sget_simple_extent_npoints(r.space);
         if (H5Tget_class(r.type) == H5T_STRING && count > 0) {
-            if (count > STRINGS_MOST) wrong = "too many strings";
-            else *out = H5Tis_variable_str(r.type) > 0 ? variable_strings(&r, count) : fixed_strings(&r, count);
-            if (*out) *n = count;
-            else if (!wrong) wrong = "strings that cannot be read";
+            if (count > STRINGS_MOST)
+                wrong = "too many strings";
+            else
+                *out =
+                    H5Tis_variable_str(r.type) > 0 ? variable_strings(&r, count) : fixed_strings(&r, count);
+            if (*out)
+                *n = count;
+            else if (!wrong)
+                wrong = "strings that cannot be read";
         }
         H5Tclose(r.type);
         H5Sclose(r.space);
-        if (r.attribute) H5Aclose(r.id);
-        else H5Dclose(r.id);
+        if (r.attribute)
+            H5Aclose(r.id);
+        else
+            H5Dclose(r.id);
     }
     hl_h5_leave(&g);
     if (!wrong) return HALO_OK;
-    return hl_fail(f->ctx, HALO_ERR_FORMAT, "'%s': '%s'%s%s holds %s", f->path, object, attr ? " attribute " : "", attr ? attr : "",
-                   wrong);
+    return hl_fail(f->ctx, HALO_ERR_FORMAT, "'%s': '%s'%s%s holds %s", f->path, object,
+                   attr ? " attribute " : "", attr ? attr : "", wrong);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- list */
+/* --------------------------------------------------------------------------------------------------- list */
 
 typedef struct name_list {
     char **name;
@@ -364,7 +384,10 @@ static herr_t collect(hid_t group, const char *name, const H5O_info_t *info, voi
     return 0;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 halo_status hl_h5_list(hl_h5 *f, halo_status (*visit)(void *user, const char *name), void *user)
 {
@@ -379,8 +402,10 @@ halo_status hl_h5_list(hl_h5 *f, halo_status (*visit)(void *user, const char *na
     if (rc < 0) hl_h5_cause(&g);
     hl_h5_leave(&g);
     halo_status st = HALO_OK;
-    if (list.failed) st = hl_fail(f->ctx, HALO_ERR_NOMEM, "out of memory: the names in '%s'", f->path);
-    else if (rc < 0) st = hl_fail(f->ctx, HALO_ERR_FORMAT, "cannot list '%s': %s", f->path, g.cause);
+    if (list.failed)
+        st = hl_fail(f->ctx, HALO_ERR_NOMEM, "out of memory: the names in '%s'", f->path);
+    else if (rc < 0)
+        st = hl_fail(f->ctx, HALO_ERR_FORMAT, "cannot list '%s': %s", f->path, g.cause);
     if (list.n > 1) qsort(list.name, list.n, sizeof(char *), by_name);
     for (size_t i = 0; i < list.n; i++) {
         if (st == HALO_OK) st = visit(user, list.name[i]);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * h5data.c -- reading a numeric dataset: what it holds, whether this build can decode it, whether the file backs what it claims, and boxes of it.
+ * h5data.c -- reading a numeric dataset: what it holds, whether this build can decode it, whether the file
+ * backs what it claims, and boxes of it.
  *
- * A box goes to HDF5 in pieces below 2 GiB along its first dimensions that are larger than 1 (one call of 2 GiB or more fails in some builds of
- * the library); pieces end at chunk borders where they can, so that no chunk is inflated twice.
+ * A box goes to HDF5 in pieces below 2 GiB along its first dimensions that are larger than 1 (one call of 2
+ * GiB or more fails in some builds of the library); pieces end at chunk borders where they can, so that no
+ * chunk is inflated twice.
  */
 #include "io/h5.h"
 #include "base/str.h"
 
 #include <stdio.h>
 
-#define PIECE_MOST (INT64_C(1) << 30)
-#define CLAIM_FREE (INT64_C(64) << 20) /* bytes that may be claimed without proof */
-#define CLAIM_RATIO 2048               /* deflate reaches 1032 on constant data */
+#define PIECE_MOST  (INT64_C(1) << 30)
+#define CLAIM_FREE  (INT64_C(64) << 20) /* bytes that may be claimed without proof */
+#define CLAIM_RATIO 2048                /* deflate reaches 1032 on constant data */
 
-/* --------------------------------------------------------------------------------------------------------------- filters */
+/* ------------------------------------------------------------------------------------------------ filters */
 
 const char *hl_h5_filter_name(int id)
 {
@@ -61,7 +63,8 @@ static int missing_filter(hid_t dcpl, char *name, size_t size, bool *filtered)
         unsigned flags, config;
         size_t values = 0;
         char in_file[64] = "";
-        H5Z_filter_t id = H5Pget_filter2(dcpl, (unsigned)i, &flags, &values, NULL, sizeof(in_file), in_file, &config);
+        H5Z_filter_t id =
+            H5Pget_filter2(dcpl, (unsigned)i, &flags, &values, NULL, sizeof(in_file), in_file, &config);
         if (id < 0 || can_decode(id)) continue;
         const char *known = hl_h5_filter_name(id);
         in_file[sizeof(in_file) - 1] = '\0';
@@ -71,21 +74,31 @@ static int missing_filter(hid_t dcpl, char *name, size_t size, bool *filtered)
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- types */
+/* -------------------------------------------------------------------------------------------------- types */
 
 static const char *class_name(H5T_class_t class)
 {
     switch (class) {
-    case H5T_STRING: return "strings";
-    case H5T_COMPOUND: return "compounds";
-    case H5T_ENUM: return "enumerations";
-    case H5T_REFERENCE: return "references";
-    case H5T_VLEN: return "variable-length lists";
-    case H5T_ARRAY: return "arrays";
-    case H5T_OPAQUE: return "opaque bytes";
-    case H5T_BITFIELD: return "bit fields";
-    case H5T_TIME: return "times";
-    default: return "no known type";
+    case H5T_STRING:
+        return "strings";
+    case H5T_COMPOUND:
+        return "compounds";
+    case H5T_ENUM:
+        return "enumerations";
+    case H5T_REFERENCE:
+        return "references";
+    case H5T_VLEN:
+        return "variable-length lists";
+    case H5T_ARRAY:
+        return "arrays";
+    case H5T_OPAQUE:
+        return "opaque bytes";
+    case H5T_BITFIELD:
+        return "bit fields";
+    case H5T_TIME:
+        return "times";
+    default:
+        return "no known type";
     }
 }
 
@@ -97,17 +110,22 @@ static bool is_plain(hid_t type, hl_number n)
     if (order != H5T_ORDER_LE && order != H5T_ORDER_BE && n.bytes > 1) return false;
     if (n.kind != 'f') return n.bytes == 1 || n.bytes == 2 || n.bytes == 4 || n.bytes == 8;
     size_t sign, epos, esize, mpos, msize;
-    if (H5Tget_fields(type, &sign, &epos, &esize, &mpos, &msize) < 0 || H5Tget_norm(type) != H5T_NORM_IMPLIED) return false;
+    if (H5Tget_fields(type, &sign, &epos, &esize, &mpos, &msize) < 0 || H5Tget_norm(type) != H5T_NORM_IMPLIED)
+        return false;
     size_t bias = H5Tget_ebias(type);
     return mpos == 0 && epos == msize && sign == msize + esize &&
            ((n.bytes == 2 && esize == 5 && bias == 15) || (n.bytes == 4 && esize == 8 && bias == 127) ||
             (n.bytes == 8 && esize == 11 && bias == 1023));
 }
 
-/* Sets type, memory_type and swap; false when HDF5 cannot. Odd types (12 bits of 16, long double) go through HDF5's conversion. */
+/* Sets type, memory_type and swap; false when HDF5 cannot. Odd types (12 bits of 16, long double) go through
+ * HDF5's conversion. */
 static bool find_type(hl_h5_data *d, hid_t file_type, H5T_class_t class)
 {
-    hl_number n = {class == H5T_FLOAT ? 'f' : H5Tget_sign(file_type) == H5T_SGN_NONE ? 'u' : 'i', (int)H5Tget_size(file_type)};
+    hl_number n = {class == H5T_FLOAT                       ? 'f'
+                   : H5Tget_sign(file_type) == H5T_SGN_NONE ? 'u'
+                                                            : 'i',
+                   (int)H5Tget_size(file_type)};
     if (is_plain(file_type, n)) {
         d->type = n;
         d->swap = n.bytes > 1 && H5Tget_order(file_type) == H5T_ORDER_BE;
@@ -124,7 +142,7 @@ static bool find_type(hl_h5_data *d, hid_t file_type, H5T_class_t class)
     return d->memory_type >= 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- opening */
+/* ------------------------------------------------------------------------------------------------ opening */
 
 static bool find_extents(hl_h5_data *d, hid_t space)
 {
@@ -151,10 +169,12 @@ static const char *find_storage(hl_h5_data *d, hid_t dcpl, int64_t element_in_fi
         for (int i = 0; i < d->ndim; i++) d->chunk[i] = (int64_t)chunk[i];
     d->elsewhere = layout == H5D_VIRTUAL || external > 0;
     d->stored = d->elsewhere ? 0 : (int64_t)H5Dget_storage_size(d->id);
-    if (d->stored < 0 || (layout != H5D_COMPACT && d->stored > d->file->bytes)) return "truncated: more bytes are claimed than the file has";
+    if (d->stored < 0 || (layout != H5D_COMPACT && d->stored > d->file->bytes))
+        return "truncated: more bytes are claimed than the file has";
     if (layout != H5D_CONTIGUOUS || d->elsewhere || d->stored == 0) return NULL;
     haddr_t at = H5Dget_offset(d->id);
-    if (at != HADDR_UNDEF && (int64_t)at > d->file->bytes - d->stored) return "truncated: its data lies past the end of the file";
+    if (at != HADDR_UNDEF && (int64_t)at > d->file->bytes - d->stored)
+        return "truncated: its data lies past the end of the file";
     if (d->stored / element_in_file < d->elements) return "fewer bytes are stored than its extents need";
     return NULL;
 }
@@ -163,12 +183,15 @@ static hid_t dataset_access(int64_t cache_bytes)
 {
     hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
     if (dapl >= 0 && cache_bytes > 0)
-        H5Pset_chunk_cache(dapl, 12421, (size_t)cache_bytes, 1.0); /* slots: a prime, some 100 per chunk that fits; 1.0: drop read chunks first */
+        H5Pset_chunk_cache(
+            dapl, 12421, (size_t)cache_bytes,
+            1.0); /* slots: a prime, some 100 per chunk that fits; 1.0: drop read chunks first */
     return dapl;
 }
 
 /* What is wrong with an open dataset, or "". Under the HDF5 lock. */
-static void examine(hl_h5_data *d, hid_t type, hid_t space, hid_t dcpl, hl_h5_guard *g, char *wrong, size_t size)
+static void examine(hl_h5_data *d, hid_t type, hid_t space, hid_t dcpl, hl_h5_guard *g, char *wrong,
+                    size_t size)
 {
     char filter[64];
     const char *storage = NULL;
@@ -183,10 +206,15 @@ static void examine(hl_h5_data *d, hid_t type, hid_t space, hid_t dcpl, hl_h5_gu
         return;
     }
     int id = missing_filter(dcpl, filter, sizeof(filter), &d->filtered);
-    if (id) snprintf(wrong, size, "needs filter %d (%s), which is not available; set HDF5_PLUGIN_PATH", id, filter);
-    else if (!find_type(d, type, class)) snprintf(wrong, size, "%s", hl_h5_cause(g));
-    else if (!find_extents(d, space)) snprintf(wrong, size, "its extents make no sense");
-    else if ((storage = find_storage(d, dcpl, (int64_t)H5Tget_size(type)))) snprintf(wrong, size, "%s", storage);
+    if (id)
+        snprintf(wrong, size, "needs filter %d (%s), which is not available; set HDF5_PLUGIN_PATH", id,
+                 filter);
+    else if (!find_type(d, type, class))
+        snprintf(wrong, size, "%s", hl_h5_cause(g));
+    else if (!find_extents(d, space))
+        snprintf(wrong, size, "its extents make no sense");
+    else if ((storage = find_storage(d, dcpl, (int64_t)H5Tget_size(type))))
+        snprintf(wrong, size, "%s", storage);
 }
 
 static void open_locked(hl_h5_data *d, int64_t cache_bytes, hl_h5_guard *g, char *wrong, size_t size)
@@ -205,7 +233,8 @@ static void open_locked(hl_h5_data *d, int64_t cache_bytes, hl_h5_guard *g, char
 
 halo_status hl_h5_data_open(hl_h5 *file, const char *name, int64_t cache_bytes, hl_h5_data **out)
 {
-    if (!hl_h5_has(file, name)) return hl_fail(file->ctx, HALO_ERR_FORMAT, "cannot open '%s': no dataset '%s'", file->path, name);
+    if (!hl_h5_has(file, name))
+        return hl_fail(file->ctx, HALO_ERR_FORMAT, "cannot open '%s': no dataset '%s'", file->path, name);
     hl_h5_data *d = NULL;
     HL_TRY(hl_calloc(file->ctx, 1, sizeof(*d), "a dataset", &d));
     d->file = file;
@@ -246,7 +275,9 @@ const char *hl_h5_describe(const hl_h5_data *d, char *out, size_t size)
     out[0] = '\0';
     for (int i = 0; i < d->ndim && at < size; i++)
         at += (size_t)snprintf(out + at, size - at, "%s%" PRId64, i ? ", " : "[", d->dim[i]);
-    if (at < size) snprintf(out + at, size - at, "%s %s%s", d->ndim ? "]" : "scalar", hl_number_name(d->type), d->swap ? " big-endian" : "");
+    if (at < size)
+        snprintf(out + at, size - at, "%s %s%s", d->ndim ? "]" : "scalar", hl_number_name(d->type),
+                 d->swap ? " big-endian" : "");
     return out;
 }
 
@@ -254,11 +285,12 @@ halo_status hl_h5_claim(const hl_h5_data *d, int64_t bytes)
 {
     if (d->elsewhere || bytes <= CLAIM_FREE || d->stored >= bytes / CLAIM_RATIO) return HALO_OK;
     char text[256];
-    return hl_fail(d->file->ctx, HALO_ERR_FORMAT, "'%s': dataset '%s' claims %s, but only %" PRId64 " bytes of it are stored", d->file->path,
+    return hl_fail(d->file->ctx, HALO_ERR_FORMAT,
+                   "'%s': dataset '%s' claims %s, but only %" PRId64 " bytes of it are stored", d->file->path,
                    d->name, hl_h5_describe(d, text, sizeof(text)), d->stored);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------------------------------------ reading */
 
 static halo_status read_piece(hl_h5_data *d, const int64_t *start, const int64_t *count, void *out)
 {
@@ -269,7 +301,8 @@ static halo_status read_piece(hl_h5_data *d, const int64_t *start, const int64_t
         n[i] = (hsize_t)count[i];
     }
     hl_h5_enter(&g);
-    hid_t in_file = H5Dget_space(d->id), in_memory = d->ndim ? H5Screate_simple(d->ndim, n, NULL) : H5Screate(H5S_SCALAR);
+    hid_t in_file = H5Dget_space(d->id),
+          in_memory = d->ndim ? H5Screate_simple(d->ndim, n, NULL) : H5Screate(H5S_SCALAR);
     herr_t rc = in_file < 0 || in_memory < 0 ? -1 : 0;
     if (rc >= 0 && d->ndim) rc = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, at, NULL, n, NULL);
     if (rc >= 0) rc = H5Dread(d->id, d->memory_type, in_memory, in_file, H5P_DEFAULT, out);
@@ -278,7 +311,8 @@ static halo_status read_piece(hl_h5_data *d, const int64_t *start, const int64_t
     if (in_file >= 0) H5Sclose(in_file);
     hl_h5_leave(&g);
     if (rc >= 0) return HALO_OK;
-    return hl_fail(d->file->ctx, HALO_ERR_IO, "cannot read '%s': dataset '%s': %s", d->file->path, d->name, g.cause);
+    return hl_fail(d->file->ctx, HALO_ERR_IO, "cannot read '%s': dataset '%s': %s", d->file->path, d->name,
+                   g.cause);
 }
 
 static int64_t product(const int64_t *count, int n)
@@ -288,7 +322,8 @@ static int64_t product(const int64_t *count, int n)
     return p;
 }
 
-/* Length of the first part of [start, start + count) when it is cut in two: about half, at a chunk border where there is one. */
+/* Length of the first part of [start, start + count) when it is cut in two: about half, at a chunk border
+ * where there is one. */
 static int64_t first_part(int64_t start, int64_t count, int64_t chunk)
 {
     int64_t half = count / 2;
@@ -319,7 +354,9 @@ halo_status hl_h5_read(hl_h5_data *d, const int64_t *start, const int64_t *count
 {
     for (int i = 0; i < d->ndim; i++)
         if (start[i] < 0 || count[i] < 0 || count[i] > d->dim[i] || start[i] > d->dim[i] - count[i])
-            return hl_fail(d->file->ctx, HALO_ERR_SHAPE, "'%s': dataset '%s': %" PRId64 " + %" PRId64 " is outside dimension %d of %" PRId64,
+            return hl_fail(d->file->ctx, HALO_ERR_SHAPE,
+                           "'%s': dataset '%s': %" PRId64 " + %" PRId64
+                           " is outside dimension %d of %" PRId64,
                            d->file->path, d->name, start[i], count[i], i, d->dim[i]);
     int64_t n = product(count, d->ndim);
     HL_BUG_UNLESS((size_t)(n * d->type.bytes) <= capacity);

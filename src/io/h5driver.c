@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * h5driver.c -- the file driver under hl_h5_out: pwrite and pread on a descriptor that hl_h5_out owns. A write that fails is remembered in
- * owner->error and reported to HDF5 as done (see h5out.h for why); reads past the end give zeros.
+ * h5driver.c -- the file driver under hl_h5_out: pwrite and pread on a descriptor that hl_h5_out owns. A
+ * write that fails is remembered in owner->error and reported to HDF5 as done (see h5out.h for why); reads
+ * past the end give zeros.
  */
 #include "io/h5driver.h"
 
@@ -38,7 +39,8 @@ static herr_t driver_close(H5FD_t *file)
 static herr_t driver_query(const H5FD_t *file, unsigned long *flags)
 {
     (void)file;
-    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA;
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+             H5FD_FEAT_AGGREGATE_SMALLDATA;
     return 0;
 }
 
@@ -85,7 +87,8 @@ static void remember(hl_h5_out *owner, int error)
     if (owner->error == 0) owner->error = error;
 }
 
-static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, const void *buffer)
+static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes,
+                           const void *buffer)
 {
     (void)type;
     (void)dxpl;
@@ -121,7 +124,8 @@ static herr_t driver_truncate(H5FD_t *file, hid_t dxpl, hbool_t closing)
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 13, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = (H5FD_class_value_t)(H5_VFD_RESERVED + 161), /* among the values free for testing; never written to a file */
+    .value = (H5FD_class_value_t)(H5_VFD_RESERVED +
+                                  161), /* among the values free for testing; never written to a file */
 #endif
     .name = "halo",
     .maxaddr = INT64_MAX,

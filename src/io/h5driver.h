@@ -5,7 +5,8 @@
 
 #include "io/h5out.h"
 
-/* A file access list that the caller closes, negative on failure; sets owner->driver, which is unregistered after the file is closed. Locked. */
+/* A file access list that the caller closes, negative on failure; sets owner->driver, which is unregistered
+ * after the file is closed. Locked. */
 hid_t hl_h5_driver_access(hl_h5_out *owner);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* h5out.c -- see h5out.h. Every put looks at the driver's error afterwards, so a full disk is met at the dataset that filled it. */
+/* h5out.c -- see h5out.h. Every put looks at the driver's error afterwards, so a full disk is met at the
+ * dataset that filled it. */
 #include "io/h5driver.h"
 #include "base/file.h"
 
@@ -13,7 +14,8 @@
 halo_status hl_h5_out_failed(hl_h5_out *out, const char *cause)
 {
     out->refused = true;
-    return hl_fail(out->ctx, HALO_ERR_IO, "cannot write '%s': %s", out->path, out->error ? strerror(out->error) : cause);
+    return hl_fail(out->ctx, HALO_ERR_IO, "cannot write '%s': %s", out->path,
+                   out->error ? strerror(out->error) : cause);
 }
 
 static halo_status put_status(hl_h5_out *out, bool good, const hl_h5_guard *g)
@@ -91,47 +93,71 @@ halo_status hl_h5_finish(hl_h5_out *out, bool commit)
         st = hl_h5_out_failed(out, good ? "an earlier write failed" : g.cause);
         commit = false;
     }
-    if (commit) st = hl_file_commit(out->ctx, out->temporary, out->path);
-    else if (out->fd >= 0) unlink(out->temporary);
+    if (commit)
+        st = hl_file_commit(out->ctx, out->temporary, out->path);
+    else if (out->fd >= 0)
+        unlink(out->temporary);
     free(out->temporary);
     free(out->path);
     free(out);
     return st;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- types */
+/* -------------------------------------------------------------------------------------------------- types */
 
 hid_t hl_h5_file_type(hl_number t)
 {
     switch (t.kind * 16 + t.bytes) {
-    case 'i' * 16 + 1: return H5T_STD_I8LE;
-    case 'i' * 16 + 2: return H5T_STD_I16LE;
-    case 'i' * 16 + 4: return H5T_STD_I32LE;
-    case 'i' * 16 + 8: return H5T_STD_I64LE;
-    case 'u' * 16 + 1: return H5T_STD_U8LE;
-    case 'u' * 16 + 2: return H5T_STD_U16LE;
-    case 'u' * 16 + 4: return H5T_STD_U32LE;
-    case 'u' * 16 + 8: return H5T_STD_U64LE;
-    case 'f' * 16 + 4: return H5T_IEEE_F32LE;
-    case 'f' * 16 + 8: return H5T_IEEE_F64LE;
-    default: return -1;
+    case 'i' * 16 + 1:
+        return H5T_STD_I8LE;
+    case 'i' * 16 + 2:
+        return H5T_STD_I16LE;
+    case 'i' * 16 + 4:
+        return H5T_STD_I32LE;
+    case 'i' * 16 + 8:
+        return H5T_STD_I64LE;
+    case 'u' * 16 + 1:
+        return H5T_STD_U8LE;
+    case 'u' * 16 + 2:
+        return H5T_STD_U16LE;
+    case 'u' * 16 + 4:
+        return H5T_STD_U32LE;
+    case 'u' * 16 + 8:
+        return H5T_STD_U64LE;
+    case 'f' * 16 + 4:
+        return H5T_IEEE_F32LE;
+    case 'f' * 16 + 8:
+        return H5T_IEEE_F64LE;
+    default:
+        return -1;
     }
 }
 
 hid_t hl_h5_memory_type(hl_number t)
 {
     switch (t.kind * 16 + t.bytes) {
-    case 'i' * 16 + 1: return H5T_NATIVE_INT8;
-    case 'i' * 16 + 2: return H5T_NATIVE_INT16;
-    case 'i' * 16 + 4: return H5T_NATIVE_INT32;
-    case 'i' * 16 + 8: return H5T_NATIVE_INT64;
-    case 'u' * 16 + 1: return H5T_NATIVE_UINT8;
-    case 'u' * 16 + 2: return H5T_NATIVE_UINT16;
-    case 'u' * 16 + 4: return H5T_NATIVE_UINT32;
-    case 'u' * 16 + 8: return H5T_NATIVE_UINT64;
-    case 'f' * 16 + 4: return H5T_NATIVE_FLOAT;
-    case 'f' * 16 + 8: return H5T_NATIVE_DOUBLE;
-    default: return -1;
+    case 'i' * 16 + 1:
+        return H5T_NATIVE_INT8;
+    case 'i' * 16 + 2:
+        return H5T_NATIVE_INT16;
+    case 'i' * 16 + 4:
+        return H5T_NATIVE_INT32;
+    case 'i' * 16 + 8:
+        return H5T_NATIVE_INT64;
+    case 'u' * 16 + 1:
+        return H5T_NATIVE_UINT8;
+    case 'u' * 16 + 2:
+        return H5T_NATIVE_UINT16;
+    case 'u' * 16 + 4:
+        return H5T_NATIVE_UINT32;
+    case 'u' * 16 + 8:
+        return H5T_NATIVE_UINT64;
+    case 'f' * 16 + 4:
+        return H5T_NATIVE_FLOAT;
+    case 'f' * 16 + 8:
+        return H5T_NATIVE_DOUBLE;
+    default:
+        return -1;
     }
 }
 
@@ -151,7 +177,7 @@ static hid_t space_of(int ndim, const int64_t *dim, const hsize_t *most)
     return ndim ? H5Screate_simple(ndim, n, most) : H5Screate(H5S_SCALAR);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- datasets */
+/* ----------------------------------------------------------------------------------------------- datasets */
 
 static hid_t create_dataset(hl_h5_out *out, const char *name, hid_t type, hid_t space, hid_t dcpl)
 {
@@ -163,14 +189,16 @@ static hid_t create_dataset(hl_h5_out *out, const char *name, hid_t type, hid_t 
     return id;
 }
 
-static bool put_dataset(hl_h5_out *out, const char *name, hid_t file_type, hid_t memory_type, hid_t space, const void *data, hl_h5_guard *g)
+static bool put_dataset(hl_h5_out *out, const char *name, hid_t file_type, hid_t memory_type, hid_t space,
+                        const void *data, hl_h5_guard *g)
 {
     bool good = false;
     hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
     if (dcpl >= 0) H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);
     hid_t id = create_dataset(out, name, file_type, space, dcpl);
     if (id >= 0) {
-        good = H5Sget_simple_extent_npoints(space) == 0 || H5Dwrite(id, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
+        good = H5Sget_simple_extent_npoints(space) == 0 ||
+               H5Dwrite(id, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
         if (!good) hl_h5_cause(g);
         H5Dclose(id);
     } else {
@@ -180,7 +208,8 @@ static bool put_dataset(hl_h5_out *out, const char *name, hid_t file_type, hid_t
     return good;
 }
 
-halo_status hl_h5_put(hl_h5_out *out, const char *name, hl_number type, int ndim, const int64_t *dim, const void *data)
+halo_status hl_h5_put(hl_h5_out *out, const char *name, hl_number type, int ndim, const int64_t *dim,
+                      const void *data)
 {
     hl_h5_guard g;
     hl_h5_enter(&g);
@@ -203,7 +232,7 @@ halo_status hl_h5_put_string(hl_h5_out *out, const char *name, const char *text)
     return put_status(out, good, &g);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ attributes */
+/* --------------------------------------------------------------------------------------------- attributes */
 
 static bool exists(hid_t file, const char *name) /* every parent in turn, as HDF5 wants it */
 {
@@ -228,8 +257,8 @@ static hid_t open_or_make(hid_t file, const char *name)
     return id;
 }
 
-static bool put_attribute(hl_h5_out *out, const char *object, const char *name, hid_t file_type, hid_t memory_type, hid_t space, const void *data,
-                          hl_h5_guard *g)
+static bool put_attribute(hl_h5_out *out, const char *object, const char *name, hid_t file_type,
+                          hid_t memory_type, hid_t space, const void *data, hl_h5_guard *g)
 {
     bool good = false;
     hid_t id = open_or_make(out->id, object), attr = -1;
@@ -248,18 +277,21 @@ static bool put_attribute(hl_h5_out *out, const char *object, const char *name, 
     return good;
 }
 
-halo_status hl_h5_put_attr(hl_h5_out *out, const char *object, const char *name, hl_number type, int64_t n, const void *data)
+halo_status hl_h5_put_attr(hl_h5_out *out, const char *object, const char *name, hl_number type, int64_t n,
+                           const void *data)
 {
     hl_h5_guard g;
     hl_h5_enter(&g);
     hid_t space = space_of(n > 0, &n, NULL);
-    bool good = put_attribute(out, object, name, hl_h5_file_type(type), hl_h5_memory_type(type), space, data, &g);
+    bool good =
+        put_attribute(out, object, name, hl_h5_file_type(type), hl_h5_memory_type(type), space, data, &g);
     if (space >= 0) H5Sclose(space);
     hl_h5_leave(&g);
     return put_status(out, good, &g);
 }
 
-halo_status hl_h5_put_attr_strings(hl_h5_out *out, const char *object, const char *name, int64_t n, const char *const *text)
+halo_status hl_h5_put_attr_strings(hl_h5_out *out, const char *object, const char *name, int64_t n,
+                                   const char *const *text)
 {
     size_t width = 1;
     int64_t count = n < 0 ? 1 : n;
@@ -279,7 +311,7 @@ halo_status hl_h5_put_attr_strings(hl_h5_out *out, const char *object, const cha
     return put_status(out, good, &g);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ rows */
+/* --------------------------------------------------------------------------------------------------- rows */
 
 /* One row per chunk; a row over 1 GiB is cut along its first long dimensions. */
 static void row_chunk(int ndim, hsize_t *chunk, int bytes)
@@ -294,7 +326,8 @@ static void row_chunk(int ndim, hsize_t *chunk, int bytes)
         }
 }
 
-halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row_ndim, const int64_t *row_dim, int level, hid_t *rows)
+halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row_ndim, const int64_t *row_dim,
+                       int level, hid_t *rows)
 {
     HL_BUG_UNLESS(row_ndim >= 0 && row_ndim + 1 < HL_H5_RANK);
     int64_t dim[HL_H5_RANK] = {0};

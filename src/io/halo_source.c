@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * halo_source.c -- halo's own layout: `x` [sample, C, D, H, W] of any number type, `y` [sample, T] whose attributes say what the targets are (names, and
- * either low and high: what -1 and +1 stand for, or mean and std of a z-score), `group` [sample] (samples of one group never go to different sets), and
- * the attribute `periodic` of x (1: a sample is a whole periodic box). Only x is required. Several files are one set in the order of their names.
+ * halo_source.c -- halo's own layout: `x` [sample, C, D, H, W] of any number type, `y` [sample, T] whose
+ * attributes say what the targets are (names, and either low and high: what -1 and +1 stand for, or mean and
+ * std of a z-score), `group` [sample] (samples of one group never go to different sets), and the attribute
+ * `periodic` of x (1: a sample is a whole periodic box). Only x is required. Several files are one set in the
+ * order of their names.
  */
 #include "io/source.h"
 
@@ -13,26 +15,28 @@ typedef struct halo_source {
     hl_source base;
     hl_files files;
     hl_crops crops;
-    int64_t *first;          /* [files + 1] rows before each file */
-    int64_t *row;            /* [samples / crops] rows in use */
+    int64_t *first; /* [files + 1] rows before each file */
+    int64_t *row;   /* [samples / crops] rows in use */
     int64_t rows;
-    float *y;                /* [rows of all files, T] */
-    int64_t *group;          /* [rows of all files] 0 .. groups - 1 */
-    pthread_mutex_t lock;    /* guards what follows */
+    float *y;             /* [rows of all files, T] */
+    int64_t *group;       /* [rows of all files] 0 .. groups - 1 */
+    pthread_mutex_t lock; /* guards what follows */
     hl_open_files open;
     char *scratch;
     size_t capacity;
 } halo_source;
 
-/* --------------------------------------------------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------------------------------------ reading */
 
 static int64_t file_of(const halo_source *h, int64_t row)
 {
     int64_t lo = 0, hi = h->files.count; /* first[lo] <= row < first[hi] */
     while (hi - lo > 1) {
         int64_t mid = (lo + hi) / 2;
-        if (h->first[mid] <= row) lo = mid;
-        else hi = mid;
+        if (h->first[mid] <= row)
+            lo = mid;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -47,7 +51,8 @@ static halo_status read_sample(hl_source *source, int64_t sample, void *x, float
     pthread_mutex_lock(&h->lock);
     halo_status st = hl_open_files_get(&h->open, file, &v);
     if (st == HALO_OK)
-        st = hl_volume_read(v, row - h->first[file], source->info.ext[0], lo, h->crops.ext, source->info.dtype, x, &h->scratch, &h->capacity);
+        st = hl_volume_read(v, row - h->first[file], source->info.ext[0], lo, h->crops.ext,
+                            source->info.dtype, x, &h->scratch, &h->capacity);
     pthread_mutex_unlock(&h->lock);
     if (targets) memcpy(y, h->y + (size_t)row * targets, targets * sizeof(*y));
     return st;
@@ -64,7 +69,8 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
     halo_source *h = (halo_source *)source;
     int64_t row = h->row[sample / h->crops.count], file = file_of(h, row);
     int n = snprintf(out, size, "%s#%" PRId64, hl_base_name(h->files.path[file]), row - h->first[file]);
-    if (h->crops.count > 1 && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % h->crops.count);
+    if (h->crops.count > 1 && n > 0 && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % h->crops.count);
 }
 
 static void close_source(hl_source *source)
@@ -81,9 +87,10 @@ static void close_source(hl_source *source)
     hl_source_free(source);
 }
 
-static const hl_source_ops halo_ops = {.name = "halo", .read = read_sample, .group_of = group_of, .id_of = id_of, .close = close_source};
+static const hl_source_ops halo_ops = {
+    .name = "halo", .read = read_sample, .group_of = group_of, .id_of = id_of, .close = close_source};
 
-/* --------------------------------------------------------------------------------------------------------------- targets */
+/* ------------------------------------------------------------------------------------------------ targets */
 
 static halo_status read_number_attr(halo_source *h, hl_h5 *file, const char *name, double *into, bool *given)
 {
@@ -91,7 +98,8 @@ static halo_status read_number_attr(halo_source *h, hl_h5 *file, const char *nam
     HL_TRY(hl_h5_attr_numbers(file, "/y", name, h->base.info.targets, into, &n));
     *given = n > 0;
     if (n == 0 || n == h->base.info.targets) return HALO_OK;
-    return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': attribute '%s' of 'y' has %" PRId64 " values for %d targets", file->path, name, n,
+    return hl_fail(file->ctx, HALO_ERR_FORMAT,
+                   "'%s': attribute '%s' of 'y' has %" PRId64 " values for %d targets", file->path, name, n,
                    h->base.info.targets);
 }
 
@@ -101,11 +109,15 @@ static halo_status set_ranges(halo_source *h, hl_h5 *file, double *v)
     static const struct {
         const char *name;
         size_t at;
-    } range[4] = {{"low", offsetof(hl_target, low)}, {"high", offsetof(hl_target, high)}, {"mean", offsetof(hl_target, mean)}, {"std", offsetof(hl_target, std)}};
+    } range[4] = {{"low", offsetof(hl_target, low)},
+                  {"high", offsetof(hl_target, high)},
+                  {"mean", offsetof(hl_target, mean)},
+                  {"std", offsetof(hl_target, std)}};
     for (int k = 0; k < 4; k++) {
         bool given = false;
         HL_TRY(read_number_attr(h, file, range[k].name, v, &given));
-        for (int t = 0; given && t < info->targets; t++) memcpy((char *)&info->target[t] + range[k].at, &v[t], sizeof(*v));
+        for (int t = 0; given && t < info->targets; t++)
+            memcpy((char *)&info->target[t] + range[k].at, &v[t], sizeof(*v));
     }
     return HALO_OK;
 }
@@ -119,8 +131,11 @@ static halo_status set_targets(halo_source *h, hl_h5 *file)
     HL_TRY(hl_h5_strings(file, "/y", "names", &name, &n));
     halo_status st = HALO_OK;
     if (n != 0 && n != info->targets)
-        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': attribute 'names' of 'y' has %" PRId64 " names for %d targets", file->path, n, info->targets);
-    for (int t = 0; st == HALO_OK && t < n; t++) snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", name[t]);
+        st = hl_fail(file->ctx, HALO_ERR_FORMAT,
+                     "'%s': attribute 'names' of 'y' has %" PRId64 " names for %d targets", file->path, n,
+                     info->targets);
+    for (int t = 0; st == HALO_OK && t < n; t++)
+        snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", name[t]);
     free(name);
     if (st == HALO_OK) st = hl_calloc(file->ctx, (size_t)info->targets, sizeof(*v), "target ranges", &v);
     if (st == HALO_OK) st = set_ranges(h, file, v);
@@ -137,8 +152,8 @@ static halo_status check_names(halo_source *h, hl_h5 *file)
     HL_TRY(hl_h5_strings(file, "/y", "names", &name, &n));
     for (int t = 0; st == HALO_OK && t < n && t < h->base.info.targets; t++)
         if (strncmp(name[t], h->base.info.target[t].name, sizeof(h->base.info.target[t].name) - 1) != 0)
-            st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': target %d is '%s', expected '%s' as in '%s'", file->path, t, name[t],
-                         h->base.info.target[t].name, hl_base_name(h->files.path[0]));
+            st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': target %d is '%s', expected '%s' as in '%s'",
+                         file->path, t, name[t], h->base.info.target[t].name, hl_base_name(h->files.path[0]));
     free(name);
     return st;
 }
@@ -152,8 +167,10 @@ static halo_status open_rows(hl_h5 *file, const char *name, int64_t rows, int mo
     HL_TRY(hl_h5_data_open(file, name, 0, d));
     halo_status st = HALO_OK;
     if ((*d)->ndim < 1 || (*d)->ndim > most_rank || (*d)->dim[0] != rows)
-        st = hl_fail(file->ctx, HALO_ERR_SHAPE, "'%s': dataset '%s' is %s, expected [%" PRId64 "%s] as 'x' has that many samples", file->path, name,
-                     hl_h5_describe(*d, shape, sizeof(shape)), rows, most_rank > 1 ? ", targets" : "");
+        st = hl_fail(file->ctx, HALO_ERR_SHAPE,
+                     "'%s': dataset '%s' is %s, expected [%" PRId64 "%s] as 'x' has that many samples",
+                     file->path, name, hl_h5_describe(*d, shape, sizeof(shape)), rows,
+                     most_rank > 1 ? ", targets" : "");
     if (st == HALO_OK) st = hl_h5_claim(*d, (*d)->bytes);
     if (st == HALO_OK) return HALO_OK;
     hl_h5_data_close(*d);
@@ -178,31 +195,35 @@ static halo_status read_y(halo_source *h, hl_h5_data *d, int64_t file)
     char shape[320];
     void *raw = NULL;
     if (targets != h->base.info.targets)
-        return hl_fail(h->base.ctx, HALO_ERR_SHAPE, "'%s': dataset 'y' is %s, expected [%" PRId64 ", %d] as in '%s'", h->files.path[file],
-                       hl_h5_describe(d, shape, sizeof(shape)), d->dim[0], h->base.info.targets, hl_base_name(h->files.path[0]));
+        return hl_fail(h->base.ctx, HALO_ERR_SHAPE,
+                       "'%s': dataset 'y' is %s, expected [%" PRId64 ", %d] as in '%s'", h->files.path[file],
+                       hl_h5_describe(d, shape, sizeof(shape)), d->dim[0], h->base.info.targets,
+                       hl_base_name(h->files.path[0]));
     HL_TRY(read_all(d, &raw));
     float *y = h->y + h->first[file] * targets;
     halo_status st = HALO_OK;
     for (int64_t i = 0; i < d->elements && st == HALO_OK; i++) {
         y[i] = (float)hl_number_value(d->type, raw, i);
         if (!isfinite(y[i]))
-            st = hl_fail(h->base.ctx, HALO_ERR_NONFINITE, "'%s': dataset 'y': sample %" PRId64 ", target '%s' is not finite", h->files.path[file],
-                         i / targets, h->base.info.target[i % targets].name);
+            st = hl_fail(h->base.ctx, HALO_ERR_NONFINITE,
+                         "'%s': dataset 'y': sample %" PRId64 ", target '%s' is not finite",
+                         h->files.path[file], i / targets, h->base.info.target[i % targets].name);
     }
     free(raw);
     return st;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- groups */
+/* ------------------------------------------------------------------------------------------------- groups */
 
 static halo_status read_group(halo_source *h, hl_h5_data *d, int64_t file)
 {
     void *raw = NULL;
     if (d->type.kind == 'f')
-        return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': dataset 'group' holds %s, expected integers", h->files.path[file],
-                       hl_number_name(d->type));
+        return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': dataset 'group' holds %s, expected integers",
+                       h->files.path[file], hl_number_name(d->type));
     HL_TRY(read_all(d, &raw));
-    for (int64_t i = 0; i < d->elements; i++) h->group[h->first[file] + i] = (int64_t)hl_number_value(d->type, raw, i);
+    for (int64_t i = 0; i < d->elements; i++)
+        h->group[h->first[file] + i] = (int64_t)hl_number_value(d->type, raw, i);
     free(raw);
     return HALO_OK;
 }
@@ -249,16 +270,19 @@ static halo_status choose_rows(halo_source *h, const hl_source_options *o, int64
     return HALO_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- opening */
+/* ------------------------------------------------------------------------------------------------ opening */
 
 static halo_status check_equal(const hl_volume *v, const int64_t ext[5], hl_number type, const char *path)
 {
     char shape[320];
-    if (memcmp(v->ext + 1, ext + 1, 4 * sizeof(*ext)) == 0 && v->data->type.kind == type.kind && v->data->type.bytes == type.bytes) return HALO_OK;
+    if (memcmp(v->ext + 1, ext + 1, 4 * sizeof(*ext)) == 0 && v->data->type.kind == type.kind &&
+        v->data->type.bytes == type.bytes)
+        return HALO_OK;
     return hl_fail(v->data->file->ctx, HALO_ERR_SHAPE,
-                   "'%s': dataset 'x' is %s, expected [samples, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] %s as in '%s'",
-                   v->data->file->path, hl_h5_describe(v->data, shape, sizeof(shape)), ext[1], ext[2], ext[3], ext[4], hl_number_name(type),
-                   hl_base_name(path));
+                   "'%s': dataset 'x' is %s, expected [samples, %" PRId64 ", %" PRId64 ", %" PRId64
+                   ", %" PRId64 "] %s as in '%s'",
+                   v->data->file->path, hl_h5_describe(v->data, shape, sizeof(shape)), ext[1], ext[2], ext[3],
+                   ext[4], hl_number_name(type), hl_base_name(path));
 }
 
 /* Shape, type, targets and their meaning come from the first file. */
@@ -276,11 +300,14 @@ static halo_status open_first(halo_source *h, const hl_source_options *o)
     h->base.info.dtype = hl_number_dtype(v->data->type);
     hl_source_warn_waste(&h->base, v, &h->crops);
     HL_TRY(hl_h5_attr_numbers(file, "/x", "periodic", 1, &periodic, &n));
-    h->base.info.whole_periodic = periodic != 0 && h->crops.count == 1 && memcmp(h->crops.ext, h->crops.box, sizeof(h->crops.ext)) == 0;
+    h->base.info.whole_periodic =
+        periodic != 0 && h->crops.count == 1 && memcmp(h->crops.ext, h->crops.box, sizeof(h->crops.ext)) == 0;
     HL_TRY(open_rows(file, "y", v->ext[0], 2, &y));
     int64_t targets = !y ? 0 : y->ndim == 2 ? y->dim[1] : 1;
     hl_h5_data_close(y);
-    if (!y && o->outputs) return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': no dataset 'y': the targets are missing", file->path);
+    if (!y && o->outputs)
+        return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': no dataset 'y': the targets are missing",
+                       file->path);
     HL_TRY(hl_source_targets(&h->base, o, file->path, "y", targets));
     return set_targets(h, file);
 }
@@ -312,8 +339,10 @@ static halo_status read_rows_of(halo_source *h, int64_t f, bool *grouped)
     hl_h5 *file = v->data->file;
     HL_TRY(open_rows(file, "y", v->ext[0], 2, &y));
     halo_status st = HALO_OK;
-    if (y) st = read_y(h, y, f);
-    else if (h->base.info.targets) st = hl_fail(file->ctx, HALO_ERR_FORMAT, "cannot open '%s': no dataset 'y'", file->path);
+    if (y)
+        st = read_y(h, y, f);
+    else if (h->base.info.targets)
+        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "cannot open '%s': no dataset 'y'", file->path);
     hl_h5_data_close(y);
     if (st == HALO_OK && y) st = check_names(h, file);
     if (st == HALO_OK) st = open_rows(file, "group", v->ext[0], 1, &group);
@@ -330,7 +359,8 @@ static halo_status read_rows(halo_source *h, const hl_source_options *o)
     HL_TRY(hl_calloc(h->base.ctx, (size_t)(rows * h->base.info.targets), sizeof(*h->y), "targets", &h->y));
     HL_TRY(hl_calloc(h->base.ctx, (size_t)rows, sizeof(*h->group), "groups", &h->group));
     for (int64_t f = 0; f < h->files.count; f++) HL_TRY(read_rows_of(h, f, &grouped));
-    for (int64_t i = 0; !grouped && i < rows; i++) h->group[i] = i; /* every sample for itself, unless every file says otherwise */
+    for (int64_t i = 0; !grouped && i < rows; i++)
+        h->group[i] = i; /* every sample for itself, unless every file says otherwise */
     return choose_rows(h, o, rows);
 }
 
@@ -343,10 +373,13 @@ static halo_status set_up(halo_source *h, const hl_source_options *o)
     HL_TRY(read_rows(h, o));
     info->samples = h->rows * h->crops.count;
     int at = snprintf(info->description, sizeof(info->description),
-                      "%" PRId64 " samples of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " %s in '%.120s'", info->samples, info->ext[0],
-                      info->ext[1], info->ext[2], info->ext[3], hl_dtype_name(info->dtype), o->path);
+                      "%" PRId64 " samples of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                      " %s in '%.120s'",
+                      info->samples, info->ext[0], info->ext[1], info->ext[2], info->ext[3],
+                      hl_number_name(hl_dtype_number(info->dtype)), o->path);
     if (info->groups < info->samples && at > 0 && (size_t)at < sizeof(info->description))
-        snprintf(info->description + at, sizeof(info->description) - (size_t)at, ", %" PRId64 " groups", info->groups);
+        snprintf(info->description + at, sizeof(info->description) - (size_t)at, ", %" PRId64 " groups",
+                 info->groups);
     return HALO_OK;
 }
 
@@ -359,7 +392,9 @@ halo_status hl_halo_open(halo_context *ctx, const hl_source_options *o, hl_sourc
     hl_open_files_init(&h->open, &h->files, "x", "ncdhw");
     pthread_mutex_init(&h->lock, NULL); /* the default kind cannot fail on Linux */
     halo_status st = set_up(h, o);
-    if (st == HALO_OK) *source = &h->base;
-    else close_source(&h->base);
+    if (st == HALO_OK)
+        *source = &h->base;
+    else
+        close_source(&h->base);
     return st;
 }

@@ -58,8 +58,7 @@ struct hl_loader {
     char message[1024];
 };
 
-/* --------------------------------------------------------------------------------------------------------
- * one sample */
+/* --------------------------------------------------------------------------------------------- one sample */
 
 static halo_status bad_value(hl_loader *l, int64_t id, int64_t at, const char *what, float value)
 {
@@ -92,7 +91,7 @@ static float raw_value(const hl_loader *l, int64_t i)
 {
     float v = 0;
     hl_to_float(l->source->info.dtype,
-                (const char *)l->raw + (size_t)i * hl_dtype_bytes(l->source->info.dtype), &v, 1);
+                (const char *)l->raw + (size_t)i * hl_dtype_size(l->source->info.dtype), &v, 1);
     return v;
 }
 
@@ -135,8 +134,7 @@ static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x
     return HALO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------
- * one batch */
+/* ---------------------------------------------------------------------------------------------- one batch */
 
 static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
 {
@@ -179,8 +177,7 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
     return HALO_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------
- * the thread */
+/* --------------------------------------------------------------------------------------------- the thread */
 
 static slot *find_slot(hl_loader *l, slot_state state, int64_t step)
 {
@@ -230,8 +227,7 @@ static void *run(void *user)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the
- * consumer */
+/* ------------------------------------------------------------------------------------------- the consumer */
 
 int64_t hl_loader_steps(const hl_loader *l)
 {
@@ -302,8 +298,7 @@ halo_status hl_loader_next(hl_loader *l, const hl_loaded **batch)
     return st;
 }
 
-/* -------------------------------------------------------------------------------------------------- create
- * and destroy */
+/* ------------------------------------------------------------------------------------- create and destroy */
 
 static halo_status check_options(hl_loader *l)
 {
@@ -362,7 +357,7 @@ static halo_status allocate(hl_loader *l)
     l->slots = l->o.prefetch ? l->o.prefetch + 2 : 2;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
-    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_bytes(type), "a sample", &l->raw));
+    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
     if (l->o.cube || l->o.shift)
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
     if (l->o.shuffle)

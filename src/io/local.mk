@@ -20,4 +20,5 @@ libhalo_core_la_SOURCES += \
 	src/io/universe.c src/io/universe.h \
 	src/io/universe_source.c \
 	src/io/volume.c src/io/volume.h \
+	src/io/volumes.c \
 	src/io/writer.c src/io/writer.h

@@ -6,8 +6,7 @@
 
 #include "io/io.h"
 
-/* -----------------------------------------------------------------------------------------------------------
- * transform */
+/* ---------------------------------------------------------------------------------------------- transform */
 
 /* Index of the first value that is not finite, n when all are. */
 int64_t hl_first_nonfinite(const float *x, int64_t n);
@@ -26,8 +25,7 @@ const char *hl_transform_name(hl_transform kind); /* "log1p", "over-mean", "z-sc
 void hl_log1p_table(halo_dtype type, float *table);
 bool hl_log1p_lookup(halo_dtype type, const float *table, const void *x, float *y, int64_t n, int64_t *bad);
 
-/* -------------------------------------------------------------------------------------------------------------
- * augment */
+/* ------------------------------------------------------------------------------------------------ augment */
 
 /*
  * A symmetry of the cube as a signed permutation of the axes: output cell (i0, i1, i2) is taken from the

@@ -5,8 +5,7 @@
 
 #include <stdio.h>
 
-/* --------------------------------------------------------------------------------------------------------------
- * dispatch */
+/* ----------------------------------------------------------------------------------------------- dispatch */
 
 typedef halo_status (*opener)(halo_context *, const hl_source_options *, hl_source **);
 
@@ -85,8 +84,7 @@ void hl_source_free(hl_source *s)
     free(s);
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * sub-volumes */
+/* -------------------------------------------------------------------------------------------- sub-volumes */
 
 halo_status hl_crops_set(halo_context *ctx, const char *what, const int64_t box[3],
                          const hl_source_options *o, hl_crops *crops)

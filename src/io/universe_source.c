@@ -28,8 +28,7 @@ typedef struct universe_source {
     size_t capacity;
 } universe_source;
 
-/* ---------------------------------------------------------------------------------------------------------------
- * reading */
+/* ------------------------------------------------------------------------------------------------ reading */
 
 static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
 {
@@ -77,8 +76,7 @@ static const hl_source_ops universe_ops = {.name = "cosmouniverse",
                                            .id_of = id_of,
                                            .close = close_source};
 
-/* ---------------------------------------------------------------------------------------------------------------
- * targets */
+/* ------------------------------------------------------------------------------------------------ targets */
 
 /* A dataset of `n` numbers as doubles; n < 0: any number up to -n, returned in *found. */
 static halo_status read_numbers(hl_h5 *file, const char *name, int64_t n, double *out, int64_t *found)
@@ -207,8 +205,7 @@ static halo_status set_ranges(target_reader *r, hl_h5 *first)
     return HALO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * opening */
+/* ------------------------------------------------------------------------------------------------ opening */
 
 static halo_status check_equal(const hl_volume *v, const int64_t ext[5], hl_number type, const char *first)
 {
@@ -273,7 +270,8 @@ static void describe(universe_source *u, const char *path)
     int at = snprintf(info->description, sizeof(info->description),
                       "%" PRId64 " universes of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
                       " %s in '%.100s' (CosmoUniverse)",
-                      u->files.count, b[0], b[1], b[2], info->ext[0], hl_dtype_name(info->dtype), path);
+                      u->files.count, b[0], b[1], b[2], info->ext[0],
+                      hl_number_name(hl_dtype_number(info->dtype)), path);
     if (u->crops.count > 1 && at > 0 && (size_t)at < sizeof(info->description))
         snprintf(info->description + at, sizeof(info->description) - (size_t)at,
                  ", %" PRId64 " crops of %" PRId64 " x %" PRId64 " x %" PRId64 " each", u->crops.count, e[0],

@@ -127,7 +127,7 @@ static halo_status read_parts(const placer *p, const int64_t *start, const int64
 halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, const int64_t lo[3],
                            const int64_t ext[3], halo_dtype to, void *out, char **scratch, size_t *capacity)
 {
-    placer p = {.v = v, .to = to, .to_bytes = hl_dtype_bytes(to), .out = out, .channels = channels};
+    placer p = {.v = v, .to = to, .to_bytes = hl_dtype_size(to), .out = out, .channels = channels};
     int64_t start[HL_H5_RANK] = {0}, count[HL_H5_RANK] = {0};
     bool channels_last = v->axis[C] == v->data->ndim - 1;
     memcpy(p.ext, ext, sizeof(p.ext));
