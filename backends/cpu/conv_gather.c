@@ -141,6 +141,16 @@ static int group_vectors(const hl_conv_kern *k, int64_t blocks, int64_t position
     return blocks >= 2 && k->max_p[2] > 0 ? 2 : 1;
 }
 
+/* One position at each end lacks one tap, and all rows are whole lines of taps on full blocks. */
+static bool can_cut(const hl_gather *g, const gather_phase *p)
+{
+    const hl_gather_dim *w = &p->dim[2];
+    if (p->step != HL_STEP_LANES || w->in_step != 1 || w->taps < 2 || p->low[2] > 1 || p->high[2] < w->n - 1) return false;
+    for (int64_t r = 0; r < p->nrows; r++)
+        if (p->source[r].span != w->taps || p->source[r].lanes != g->kern->lanes) return false;
+    return true;
+}
+
 static void choose_tile(hl_gather *g, gather_phase *p)
 {
     const int64_t n[3] = {p->dim[0].n, p->dim[1].n, p->dim[2].n};
@@ -151,6 +161,7 @@ static void choose_tile(hl_gather *g, gather_phase *p)
     if (p->step == HL_STEP_LIST) most = hl_min64(most, HL_TILE_LIST);
     p->tile[0] = p->tile[1] = 1;
     p->tile[2] = hl_div_up(n[2], hl_div_up(n[2], most));
+    p->cut = can_cut(g, p);
     int64_t room = hl_min64(most, HL_TILE_LIST) / n[2];
     if (room < 2 || !phase_inside(p) || positions == n[2]) return;
     p->step = HL_STEP_LIST; /* short lines: several in one tile */
@@ -219,7 +230,7 @@ static void size_scratch(hl_gather *g)
     const int lanes = g->kern->lanes;
     for (int i = 0; i < g->phases; i++) {
         g->max_rows = hl_max64(g->max_rows, g->phase[i].nrows);
-        if (!phase_inside(&g->phase[i])) g->edge_floats = hl_max64(g->edge_floats, chunk_edge_floats(g, &g->phase[i]));
+        if (!phase_inside(&g->phase[i]) && !g->phase[i].cut) g->edge_floats = hl_max64(g->edge_floats, chunk_edge_floats(g, &g->phase[i]));
     }
     g->edge_floats = hl_round_up(g->edge_floats, 16);
     g->tile_floats = HL_TILE_P * lanes;

@@ -18,6 +18,7 @@ typedef struct gather_phase {
     int64_t low[3], high[3]; /* outputs low <= j < high read nothing outside box and margin */
     int64_t tile[3];       /* positions of a tile along d h w */
     enum hl_conv_step step;
+    bool cut;              /* tiles at the edge along w leave out one tap of one position: no copy of their inputs */
     int group_v;           /* output vectors of a tile, where so many are left */
     int64_t split[2];      /* parts of d and h */
     int64_t items;

@@ -92,15 +92,15 @@ static void shared_tile(const worker *k, hl_conv_tile *t, hl_conv_tile_fn *fn, i
 }
 
 /* All groups of the task on one tile; t has everything but what depends on the group. */
-static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, int np)
+static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, enum hl_conv_step step, int np)
 {
     const hl_gather *g = k->g;
     const int64_t lanes = g->kern->lanes;
     float *y = t->y;
-    bool list = k->p->step == HL_STEP_LIST, rare = a->last && g->act >= HALO_ACT_TANH;
+    bool list = step == HL_STEP_LIST, rare = a->last && g->act >= HALO_ACT_TANH;
     for (int i = a->group0; i < a->group1; i++) {
         const gather_group *o = &g->group[i];
-        hl_conv_tile_fn *fn = g->kern->tile[k->p->step][o->ov][np];
+        hl_conv_tile_fn *fn = g->kern->tile[step][o->ov][np];
         t->w = k->image + o->block * g->w_vec;
         t->bias = k->bias + o->block * lanes;
         t->y = y + o->block * t->y_vec;
@@ -171,8 +171,13 @@ static void run_line(const worker *k, const task *a, const line *l)
         t.x = l->x + r.lo * step;
         t.y = l->y + r.lo * t.y_step;
         t.rows = l->rows;
-        if (r.lo < p->low[2] || r.hi > p->high[2]) copy_edge(k, l, r.lo, np, &t);
-        tile_groups(k, a, &t, np);
+        bool left = r.lo < p->low[2], right = r.hi > p->high[2];
+        enum hl_conv_step step_kind = p->step;
+        if (p->cut)
+            step_kind = (enum hl_conv_step)(HL_STEP_LANES + left + 2 * right);
+        else if (left || right)
+            copy_edge(k, l, r.lo, np, &t);
+        tile_groups(k, a, &t, step_kind, np);
     }
 }
 
@@ -190,7 +195,7 @@ static void run_lines(const worker *k, const task *a, const line *l, int64_t nd,
                 y_at[np] = hl_offset(&g->os, 0, 0, d * dim[0].out_step, h * dim[1].out_step, w * dim[2].out_step);
             }
     hl_conv_tile t = start_tile(k, a, l, x_at, y_at);
-    tile_groups(k, a, &t, np);
+    tile_groups(k, a, &t, HL_STEP_LIST, np);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- lines */

@@ -40,7 +40,9 @@ typedef struct hl_conv_tile {
 
 typedef void hl_conv_tile_fn(const hl_conv_tile *t);
 
-enum hl_conv_step { HL_STEP_LANES, HL_STEP_ONE, HL_STEP_FOUR, HL_STEP_LIST, HL_STEPS };
+/* LEFT, RIGHT, BOTH: as LANES, for rows of two and more taps on full channel blocks, at the edge of the input: the first position lacks the first
+ * tap, the last position the last. */
+enum hl_conv_step { HL_STEP_LANES, HL_STEP_LEFT, HL_STEP_RIGHT, HL_STEP_BOTH, HL_STEP_ONE, HL_STEP_FOUR, HL_STEP_LIST, HL_STEPS };
 enum { HL_TILE_V = 4, HL_TILE_P = 14, HL_TILE_LIST = 8 };
 
 /* ------------------------------------------------------------------------------------------------ correlate: backward weights */

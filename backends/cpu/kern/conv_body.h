@@ -77,6 +77,36 @@ HL_INLINE void tile_finish(const hl_conv_tile *t, int ov, int np, bool list, vf 
         HL_UNROLL for (int p = 0; p < np; p++) store(tile_y(t, o, p, list), acc[o][p]);
 }
 
+/* The terms [j0, j1) of a row for positions [p0, p1). */
+HL_INLINE void tile_terms(vf acc[HL_TILE_V][HL_TILE_P], const float *x, const float *w, int64_t w_vec, int64_t j0, int64_t j1, int ov, int p0,
+                          int p1, int step)
+{
+    for (int64_t j = j0; j < j1; j++) {
+        vf wv[HL_TILE_V];
+        HL_UNROLL for (int o = 0; o < ov; o++) wv[o] = load(w + o * w_vec + j * HL_LANES);
+        HL_UNROLL for (int p = p0; p < p1; p++)
+        {
+            float v = x[p * step + j];
+            HL_UNROLL for (int o = 0; o < ov; o++) acc[o][p] += wv[o] * v;
+        }
+    }
+}
+
+/* Step 1 in positions, rows of two taps and more: the first position lacks the first tap (left), the last one the last (right). */
+HL_INLINE void tile_cut(const hl_conv_tile *t, int ov, int np, int left, int right)
+{
+    vf acc[HL_TILE_V][HL_TILE_P];
+    tile_start(t, ov, np, false, acc);
+    for (const hl_conv_row *row = t->rows, *end = t->rows + t->nrows; row < end; row++) {
+        const float *x = t->x + row->x, *w = t->w + row->w * HL_LANES;
+        const int64_t w_vec = t->w_vec, first = left * HL_LANES, last = row->n - right * HL_LANES;
+        if (left) tile_terms(acc, x, w, w_vec, 0, first, ov, 1, np, HL_LANES);
+        tile_terms(acc, x, w, w_vec, first, last, ov, 0, np, HL_LANES);
+        if (right) tile_terms(acc, x, w, w_vec, last, row->n, ov, 0, np - 1, HL_LANES);
+    }
+    tile_finish(t, ov, np, false, acc);
+}
+
 /* step > 0: floats between positions of x; 0: listed. */
 HL_INLINE void tile_body(const hl_conv_tile *t, int ov, int np, int step)
 {
@@ -137,6 +167,22 @@ TILES_8(list, 0, 1)
 TILES_8(list, 0, 2)
 TILES_8(list, 0, 4)
 
+#undef TILE
+#define TILE(name, cut, ov, np)                                                                              \
+    static void tile_##name##_##ov##_##np(const hl_conv_tile *t)                                             \
+    {                                                                                                        \
+        if ((ov) * (np) <= HL_REGS) tile_cut(t, ov, np, (cut) % 2, (cut) / 2);                               \
+    }
+TILES_14(left, 1, 1)
+TILES_14(left, 1, 2)
+TILES_8(left, 1, 4)
+TILES_14(right, 2, 1)
+TILES_14(right, 2, 2)
+TILES_8(right, 2, 4)
+TILES_14(both, 3, 1)
+TILES_14(both, 3, 2)
+TILES_8(both, 3, 4)
+
 /* --------------------------------------------------------------------------------------------------------------------- runs */
 
 HL_INLINE void run_body(const hl_conv_corr *c, int nr, int nj)
@@ -181,38 +227,61 @@ RUNS(4)
 
 #define SLIDE_LANES(k) ((k) * 16 <= HL_REGS && HL_LANES >= 16 ? 16 : (k) * 8 <= HL_REGS ? 8 : (k) * 4 <= HL_REGS ? 4 : (k) * 2 <= HL_REGS ? 2 : 1)
 
-/* One input position: nk outputs g[k] = dy[q - k] meet ni lanes of x. */
-HL_INLINE void slide_step(const float *x, const vf g[HL_SLIDE_K], int nk, int ni, vf acc[HL_SLIDE_K][16])
+/* One input position: taps k0 <= k < k1 with g[k] = dy[q - k] meet ni lanes of x. */
+HL_INLINE void slide_step(const float *x, const vf g[HL_SLIDE_K], int k0, int k1, int ni, vf acc[HL_SLIDE_K][16])
 {
     HL_UNROLL for (int i = 0; i < ni; i++)
-        HL_UNROLL for (int k = 0; k < nk; k++) acc[k][i] += g[k] * x[i];
+        HL_UNROLL for (int k = k0; k < k1; k++) acc[k][i] += g[k] * x[i];
 }
 
-HL_INLINE vf slide_dy(const float *dy, int64_t q, int64_t nw)
+/* Lines shorter than the taps: zeros for what is missing. */
+HL_INLINE void slide_short(const hl_conv_corr *c, const float *x, const float *dy, int nk, int ni, vf acc[HL_SLIDE_K][16])
 {
-    return q >= 0 && q < nw ? load(dy + q * HL_LANES) : (vf){0};
+    for (int64_t q = c->x0; q < c->x1; q++) {
+        vf g[HL_SLIDE_K];
+        HL_UNROLL for (int k = 0; k < nk; k++) g[k] = q >= k && q - k < c->nw ? load(dy + (q - k) * HL_LANES) : (vf){0};
+        slide_step(x + q * HL_LANES, g, 0, nk, ni, acc);
+    }
 }
 
-/* g[k] holds dy[q - k]; three positions at a time (nk = 3; two for 2), so that the roles of the registers come round without copies. */
+/*
+ * One line. Inputs 0 to nk - 2 meet the first outputs only, inputs from nw on the last: these steps have fewer taps. Between them the registers g
+ * turn: nk positions at a time, so that their roles come round without copies.
+ */
 HL_INLINE void slide_row(const hl_conv_corr *c, const float *x, const float *dy, int nk, int ni, vf acc[HL_SLIDE_K][16])
 {
-    int64_t q = c->x0, nw = c->nw, inner = hl_min64(c->x1, nw);
+    int64_t q = c->x0, nw = c->nw, x1 = c->x1, inner = hl_min64(x1, nw);
     vf g[HL_SLIDE_K], t[HL_SLIDE_K];
-    HL_UNROLL for (int k = 1; k < nk; k++) g[k] = slide_dy(dy, q - k, nw);
-    if (q >= 0)
+    HL_UNROLL for (int s = 0; s < nk - 1; s++)
+    {
+        if (q != s || q >= x1) continue;
+        HL_UNROLL for (int k = 0; k <= s; k++) g[k] = load(dy + (s - k) * HL_LANES);
+        slide_step(x + s * HL_LANES, g, 0, s + 1, ni, acc);
+        q++;
+    }
+    if (q < inner) {
+        HL_UNROLL for (int k = 1; k < nk; k++) g[k] = load(dy + (q - k) * HL_LANES);
         for (; q + nk <= inner; q += nk) {
             HL_UNROLL for (int s = 0; s < nk; s++)
             {
                 /* position q + s: tap k needs dy[q + s - k], which lies in register (k - s) mod nk */
                 g[(nk - s) % nk] = load(dy + (q + s) * HL_LANES);
                 HL_UNROLL for (int k = 0; k < nk; k++) t[k] = g[(k - s + nk) % nk];
-                slide_step(x + (q + s) * HL_LANES, t, nk, ni, acc);
+                slide_step(x + (q + s) * HL_LANES, t, 0, nk, ni, acc);
             }
         }
-    for (; q < c->x1; q++) {
-        g[0] = slide_dy(dy, q, nw);
-        slide_step(x + q * HL_LANES, g, nk, ni, acc);
-        HL_UNROLL for (int k = nk - 1; k > 0; k--) g[k] = g[k - 1];
+        for (; q < inner; q++) {
+            g[0] = load(dy + q * HL_LANES);
+            slide_step(x + q * HL_LANES, g, 0, nk, ni, acc);
+            HL_UNROLL for (int k = nk - 1; k > 0; k--) g[k] = g[k - 1];
+        }
+    }
+    HL_UNROLL for (int s = 0; s < nk - 1; s++)
+    {
+        if (q != nw + s || q >= x1) continue;
+        HL_UNROLL for (int k = s + 1; k < nk; k++) g[k] = load(dy + (nw + s - k) * HL_LANES);
+        slide_step(x + q * HL_LANES, g, s + 1, nk, ni, acc);
+        q++;
     }
 }
 
@@ -222,8 +291,13 @@ HL_INLINE void slide_body(const hl_conv_corr *c, int nk, int ni)
     HL_UNROLL for (int k = 0; k < nk; k++)
         HL_UNROLL for (int i = 0; i < ni; i++) acc[k][i] = load(c->dw + k * c->dw_row + i * c->dw_col);
     for (int64_t d = 0; d < c->nd; d++)
-        for (int64_t h = 0; h < c->nh; h++)
-            slide_row(c, c->x + d * c->x_d + h * c->x_h, c->dy + d * c->dy_d + h * c->dy_h, nk, ni, acc);
+        for (int64_t h = 0; h < c->nh; h++) {
+            const float *x = c->x + d * c->x_d + h * c->x_h, *dy = c->dy + d * c->dy_d + h * c->dy_h;
+            if (c->nw >= nk && c->x0 >= 0)
+                slide_row(c, x, dy, nk, ni, acc);
+            else
+                slide_short(c, x, dy, nk, ni, acc);
+        }
     HL_UNROLL for (int k = 0; k < nk; k++)
         HL_UNROLL for (int i = 0; i < ni; i++) store(c->dw + k * c->dw_row + i * c->dw_col, acc[k][i]);
 }
@@ -272,6 +346,9 @@ const hl_conv_kern HL_TABLE = {
     .tile = {[HL_STEP_LANES] = {[1] = {LIST_14(lanes, 1)}, [2] = {LIST_14(lanes, 2)}, [4] = {LIST_8(lanes, 4)}},
              [HL_STEP_ONE] = {[1] = {LIST_14(one, 1)}, [2] = {LIST_14(one, 2)}, [4] = {LIST_8(one, 4)}},
              [HL_STEP_FOUR] = {[1] = {LIST_14(four, 1)}, [2] = {LIST_14(four, 2)}, [4] = {LIST_8(four, 4)}},
+             [HL_STEP_LEFT] = {[1] = {LIST_14(left, 1)}, [2] = {LIST_14(left, 2)}, [4] = {LIST_8(left, 4)}},
+             [HL_STEP_RIGHT] = {[1] = {LIST_14(right, 1)}, [2] = {LIST_14(right, 2)}, [4] = {LIST_8(right, 4)}},
+             [HL_STEP_BOTH] = {[1] = {LIST_14(both, 1)}, [2] = {LIST_14(both, 2)}, [4] = {LIST_8(both, 4)}},
              [HL_STEP_LIST] = {[1] = {LIST_8(list, 1)}, [2] = {LIST_8(list, 2)}, [4] = {LIST_8(list, 4)}}},
     .run = {RUN_LIST(1), RUN_LIST(2), RUN_LIST(3), RUN_LIST(4)},
     .slide = {[1] = slide_1, [2] = slide_2, [3] = slide_3},
