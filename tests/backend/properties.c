@@ -559,6 +559,23 @@ static void test_dropout(void)
     free(x), free(y), free(z);
 }
 
+/* Equal values: the first cell of the window that is inside wins, also where the window begins on padding. */
+static void test_pool_ties(void)
+{
+    double x[9] = {5, 5, 5, 5, 5, 5, 5, 5, 5}, y[9], aux[9], wrong = 0;
+    uint8_t arg[9];
+    halo_op_desc d = {.kind = HALO_OP_POOL_FWD, .pool = HALO_POOL_MAX, .window = {{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}}};
+    const int64_t e[HALO_DIMS] = {1, 1, 1, 3, 3};
+    static const double first[9] = {4, 3, 3, 1, 0, 0, 1, 0, 0}; /* row above or column before missing: 3 or 1 cells later */
+    void *ptr[HALO_ROLES] = {[HALO_X] = x, [HALO_Y] = y, [HALO_AUX] = arg};
+    d.t[HALO_X] = d.t[HALO_Y] = hl_operand_whole(HALO_F64, HALO_NCDHW, e);
+    d.t[HALO_AUX] = hl_operand_whole(HALO_U8, HALO_NCDHW, e);
+    check_status(dev->ctx, hl_op_run_once(dev, &d, NULL, ptr, NULL), "pool");
+    check_status(dev->ctx, dev->ops->download(dev, &d.t[HALO_AUX], arg, HALO_F64, aux), "download");
+    for (int i = 0; i < 9; i++) wrong += aux[i] != first[i] || y[i] != 5;
+    tap_ok(wrong == 0, "max pooling of equal values takes the first cell inside");
+}
+
 /* Values that are not finite are counted. */
 static void test_sumsq(void)
 {
@@ -589,6 +606,7 @@ int main(void)
     test_shift(1);
     test_shift(2);
     for (int k = 0; k < 3; k++) test_halves(k);
+    test_pool_ties();
     test_dropout();
     test_sumsq();
     dev->ops->close(dev);

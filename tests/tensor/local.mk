@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of tensor
+check_PROGRAMS += tests/tensor/block.test tests/tensor/operand.test
+TESTS += tests/tensor/block.test tests/tensor/operand.test
+TESTS_FAST += tests/tensor/block.test tests/tensor/operand.test
+tests_tensor_block_test_SOURCES = tests/tensor/block.c
+tests_tensor_operand_test_SOURCES = tests/tensor/operand.c
