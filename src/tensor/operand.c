@@ -142,8 +142,8 @@ bool hl_operand_dense(const halo_operand *o, int64_t *offset)
     for (int k = HALO_DIMS - 1; k >= 0; k--) {
         int i = order[k];
         bool whole = o->lo[i] == 0 && o->ext[i] == o->alloc[i];
-        bool last = o->lo[i] + o->ext[i] == o->alloc[i];
-        if (i == HALO_C && o->ext[i] % block != 0 && !last) return false; /* lanes past the box belong to somebody */
+        bool ends = o->lo[i] + o->ext[i] == o->alloc[i];
+        if (i == HALO_C && o->ext[i] % block != 0 && !ends) return false; /* lanes past the box belong to somebody */
         if (parted && o->ext[i] > (i == HALO_C ? block : 1)) return false;
         if (!whole) parted = true;
     }
