@@ -81,7 +81,7 @@ static void inner_range(const hl_gather_dim *d, const int64_t valid[2], int64_t 
     *high = d->n;
     if (d->taps == 0) return;
     while (*low < d->n && *low * d->in_step + min < valid[0]) ++*low;
-    while (*high > *low && (*high - 1) * d->in_step + max >= valid[1]) --*high;
+    while (*high > 0 && (*high - 1) * d->in_step + max >= valid[1]) --*high;
 }
 
 static bool phase_inside(const gather_phase *p)

@@ -15,7 +15,7 @@ typedef struct gather_phase {
     int64_t nrows;
     hl_conv_row *row;      /* x relative to the first input of the output position */
     gather_source *source; /* [nrows] */
-    int64_t low[3], high[3]; /* outputs low <= j < high read nothing outside box and margin */
+    int64_t low[3], high[3]; /* outputs low <= j < high read nothing outside box and margin; below low: a tap before, from high on: one behind */
     int64_t tile[3];       /* positions of a tile along d h w */
     enum hl_conv_step step;
     bool cut;              /* tiles at the edge along w leave out one tap of one position: no copy of their inputs */
