@@ -78,6 +78,7 @@ static halo_status inspect_checkpoint(hl_invocation *inv, const char *path, hl_s
 {
     hl_ckpt *file;
     listing l = {text, json, 0};
+    if (!hl_ckpt_is(path)) return HALO_OK;
     HL_TRY(hl_ckpt_open(inv->ctx, path, &file));
     *taken = hl_ckpt_has(file, "format") && hl_ckpt_has(file, "network");
     halo_status st = HALO_OK;

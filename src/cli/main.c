@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "halo_build.h"
+#include "io/io.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -199,6 +200,7 @@ int main(int argc, char **argv)
     halo_context_options options = HALO_CONTEXT_OPTIONS_INIT;
     options.log = print_log;
     halo_context *ctx;
+    hl_io_own_process();
     if (halo_context_create(&options, &ctx) != HALO_OK) {
         fprintf(stderr, "halo: error: %s\n", halo_error_message(NULL));
         return HL_EXIT_FAILED;

@@ -52,8 +52,9 @@ halo_status hl_ckpt_create(halo_context *ctx, const char *path, hl_ckpt **file)
     halo_status st = HALO_OK;
     const char *format = CKPT_FORMAT;
     HL_GOTO(st, hl_h5_create(ctx, path, &c->out), undo);
-    HL_GOTO(st, hl_h5_put_attr_strings(c->out, "/", "format", -1, &format), undo);
-    HL_GOTO(st, hl_h5_put_attr(c->out, "/", "version", int64_number, 0, &(int64_t){CKPT_VERSION}), undo);
+    HL_GOTO(st, hl_h5_put_attr_strings(c->out, "/", "halo_file", -1, &format), undo);
+    HL_GOTO(st, hl_h5_put_attr(c->out, "/", "halo_file_version", int64_number, 0, &(int64_t){CKPT_VERSION}),
+            undo);
     *file = c;
     return HALO_OK;
 undo:
@@ -66,11 +67,11 @@ static halo_status check_format(hl_ckpt *c)
     char **text = NULL;
     int64_t n = 0;
     double version = 0;
-    HL_TRY(hl_h5_strings(c->in, "/", "format", &text, &n));
+    HL_TRY(hl_h5_strings(c->in, "/", "halo_file", &text, &n));
     bool good = n == 1 && strcmp(text[0], CKPT_FORMAT) == 0;
     free(text);
     if (!good) return hl_fail(c->ctx, HALO_ERR_FORMAT, "'%s' is not a halo checkpoint", c->in->path);
-    HL_TRY(hl_h5_attr_numbers(c->in, "/", "version", 1, &version, &n));
+    HL_TRY(hl_h5_attr_numbers(c->in, "/", "halo_file_version", 1, &version, &n));
     if (n != 1 || version != CKPT_VERSION)
         return hl_fail(c->ctx, HALO_ERR_FORMAT, "'%s' is a checkpoint of version %g, this halo reads %d",
                        c->in->path, version, CKPT_VERSION);
@@ -91,6 +92,14 @@ halo_status hl_ckpt_open(halo_context *ctx, const char *path, hl_ckpt **file)
 undo:
     hl_ckpt_close(c, false);
     return st;
+}
+
+bool hl_ckpt_is(const char *path)
+{
+    hl_ckpt *c = NULL;
+    if (hl_ckpt_open(NULL, path, &c) != HALO_OK) return false; /* no context: nothing is logged */
+    hl_ckpt_close(c, false);
+    return true;
 }
 
 halo_status hl_ckpt_close(hl_ckpt *c, bool commit)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* h5.c -- files, attributes, lists; datasets are in h5data.c. See h5.h. */
 #include "io/h5.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,11 @@ const char *hl_h5_cause(hl_h5_guard *g)
         snprintf(g->cause + strlen(g->cause), sizeof(g->cause) - strlen(g->cause),
                  " (set HDF5_USE_FILE_LOCKING=FALSE)");
     return g->cause;
+}
+
+void hl_io_own_process(void)
+{
+    H5dont_atexit();
 }
 
 /* ----------------------------------------------------------------------------------------- opening a file */

@@ -19,7 +19,7 @@
 #ifndef HL_IO_H5_H
 #define HL_IO_H5_H
 
-#include "base/base.h"
+#include "base/str.h"
 #include "io/convert.h"
 
 #include <hdf5.h>
@@ -112,6 +112,9 @@ halo_status hl_h5_claim(const hl_h5_data *data, int64_t bytes);
  * bytes. Checked against the extents. */
 halo_status hl_h5_read(hl_h5_data *data, const int64_t *start, const int64_t *count, void *out,
                        size_t capacity);
+
+/* Appends the names of its filters, "shuffle deflate". */
+halo_status hl_h5_filters(const hl_h5_data *data, hl_str *out);
 
 /* Name of a registered filter, NULL when unknown. */
 const char *hl_h5_filter_name(int id);

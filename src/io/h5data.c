@@ -74,6 +74,25 @@ static int missing_filter(hid_t dcpl, char *name, size_t size, bool *filtered)
     return 0;
 }
 
+halo_status hl_h5_filters(const hl_h5_data *d, hl_str *out)
+{
+    hl_h5_guard g;
+    hl_h5_enter(&g);
+    hid_t dcpl = H5Dget_create_plist(d->id);
+    for (int i = 0, n = dcpl < 0 ? 0 : H5Pget_nfilters(dcpl); i < n; i++) {
+        unsigned flags;
+        size_t values = 0;
+        H5Z_filter_t id = H5Pget_filter2(dcpl, (unsigned)i, &flags, &values, NULL, 0, NULL, NULL);
+        const char *name = hl_h5_filter_name(id);
+        hl_str_addf(out, "%s%s", out->len ? " " : "", name ? name : "unknown");
+    }
+    if (dcpl >= 0) H5Pclose(dcpl);
+    hl_h5_leave(&g);
+    return dcpl >= 0 ? HALO_OK
+                     : hl_fail(d->file->ctx, HALO_ERR_FORMAT, "'%s': dataset '%s' cannot be described",
+                               d->file->path, d->name);
+}
+
 /* -------------------------------------------------------------------------------------------------- types */
 
 static const char *class_name(H5T_class_t class)

@@ -119,6 +119,8 @@ void hl_permutation(uint64_t seed, int64_t epoch, int64_t n, int64_t *order);
 typedef struct hl_ckpt hl_ckpt;
 halo_status hl_ckpt_create(halo_context *ctx, const char *path, hl_ckpt **file);
 halo_status hl_ckpt_open(halo_context *ctx, const char *path, hl_ckpt **file);
+/* Whether a checkpoint of this version can be opened at `path`; reports nothing. */
+bool hl_ckpt_is(const char *path);
 halo_status hl_ckpt_put(hl_ckpt *file, const char *name, halo_dtype type, int ndim, const int64_t *dim, const void *data);
 /* Fails when type or dims differ, naming both. */
 halo_status hl_ckpt_get(hl_ckpt *file, const char *name, halo_dtype type, int ndim, const int64_t *dim, void *data);
@@ -136,12 +138,20 @@ halo_status hl_ckpt_verify(hl_ckpt *file);
 /* Closes; a file being created is committed (fsync, rename) when `commit`, else removed. */
 halo_status hl_ckpt_close(hl_ckpt *file, bool commit);
 
+/* ------------------------------------------------------------------------------------------------------------ process */
+
+/*
+ * For a program, which owns its process, before anything else of io; never for the library: HDF5 leaves out its clean-up at exit. Every file of halo's
+ * is closed by halo, and that clean-up, after a damaged file was met, prints that it loops.
+ */
+void hl_io_own_process(void);
+
 /* -------------------------------------------------------------------------------------------------------- volumes, CSV */
 
 /* predictions as HDF5 volumes: dataset `name` [sample, C, D, H, W]. */
 halo_status hl_volumes_write(halo_context *ctx, const char *path, const char *name, const int64_t ext[5], const float *data);
 
-/* What `halo inspect` prints of a data file or directory: text and JSON from one description. */
+/* What `halo inspect` prints of a data file or directory: text, and members of the JSON object that the caller has opened, from one description. */
 halo_status hl_data_inspect(halo_context *ctx, const char *path, hl_str *text, hl_json *json);
 
 #endif

@@ -12,6 +12,7 @@ libhalo_core_la_SOURCES += \
 	src/io/h5driver.c src/io/h5driver.h \
 	src/io/h5out.c src/io/h5out.h \
 	src/io/halo_source.c src/io/source.h \
+	src/io/inspect.c \
 	src/io/loader.c \
 	src/io/sampler.c \
 	src/io/source.c \
