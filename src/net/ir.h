@@ -141,6 +141,7 @@ struct hl_program {
     bool *needs;     /* its output's gradient is wanted */
     int *y, *g;      /* values: output and its gradient */
     int *aux, *stat, *stat2;
+    bool *early;     /* activation in front of a max pool: its derivative is applied to the pool's gradient */
     int *fused;      /* conv, dense, norm: the activation layer that it computes too */
     hl_edge *edge;   /* [layers][HL_INPUTS_MAX] */
 

@@ -26,6 +26,7 @@ static halo_status index_arrays(hl_program *p)
     size_t n = (size_t)p->net->layers;
     HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->live));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->needs));
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->early));
     HL_TRY(hl_calloc(p->ctx, n * HL_INPUTS_MAX, sizeof(hl_edge), "program edges", &p->edge));
     HL_TRY(int_array(p->ctx, n, &p->y));
     HL_TRY(int_array(p->ctx, n, &p->g));
@@ -97,7 +98,8 @@ void hl_program_destroy(hl_program *p)
     if (p->arena) p->dev->ops->release(p->dev, p->arena);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
-    void *const owned[] = {p->host, p->value, p->step, p->live, p->needs, p->y, p->g, p->aux, p->stat, p->stat2, p->fused, p->edge, p->param_value};
+    void *const owned[] = {p->host, p->value, p->step, p->live, p->needs, p->y, p->g, p->aux, p->stat, p->stat2, p->early, p->fused, p->edge,
+                           p->param_value};
     for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);
     free(p);
 }

@@ -77,7 +77,7 @@ static halo_status through_act(hl_program *p, int layer, int *dy)
     int act = p->fused[layer];
     hl_step *s;
     *dy = p->g[layer];
-    if (act < 0) return HALO_OK;
+    if (act < 0 || p->early[act]) return HALO_OK;
     HL_TRY(hl_op_new(p, HALO_OP_ACT_BWD, HL_PHASE_BACKWARD, act, &s));
     s->use[HALO_Y] = hl_use_of(p->y[act]);
     s->use[HALO_DY] = hl_use_of(p->g[act]);
@@ -268,18 +268,37 @@ static halo_status backward_act(hl_program *p, int layer)
     return HALO_OK;
 }
 
+/* The derivative of the activation in front of a max pool, at the winners. */
+static halo_status early_act(hl_program *p, int layer, int *dy)
+{
+    const hl_layer *act = hl_layer_of(p, hl_layer_of(p, layer)->input[0]);
+    hl_step *s;
+    *dy = p->g[layer];
+    if (!p->early[hl_layer_of(p, layer)->input[0]]) return HALO_OK;
+    HL_TRY(hl_value_like(p, p->g[layer], HL_VALUE_GRADIENT, layer, ".winners", dy));
+    HL_TRY(hl_op_new(p, HALO_OP_ACT_BWD, HL_PHASE_BACKWARD, hl_layer_of(p, layer)->input[0], &s));
+    s->use[HALO_Y] = hl_use_of(p->y[layer]);
+    s->use[HALO_DY] = hl_use_of(p->g[layer]);
+    s->use[HALO_DX] = hl_use_of(*dy);
+    s->desc.act = act->act;
+    s->desc.slope = act->slope;
+    return HALO_OK;
+}
+
 static halo_status backward_pool(hl_program *p, int layer)
 {
     int64_t grow[3][2];
+    int dy;
     hl_step *s;
     sink k;
     if (!wanted(p, layer, 0)) return HALO_OK;
     hl_window_grow(p, layer, grow);
+    HL_TRY(early_act(p, layer, &dy));
     HL_TRY(open_sink(p, layer, true, &k));
     HL_TRY(grow_sink(p, layer, grow, &k));
     HL_TRY(hl_op_new(p, HALO_OP_POOL_BWD, HL_PHASE_BACKWARD, layer, &s));
     hl_set_window(hl_layer_of(p, layer), &s->desc);
-    s->use[HALO_DY] = hl_use_of(p->g[layer]);
+    s->use[HALO_DY] = hl_use_of(dy);
     if (p->aux[layer] >= 0) s->use[HALO_AUX] = hl_use_of(p->aux[layer]);
     use_grown(s, &k, grow);
     if (any(grow)) HL_TRY(margin_op(p, layer, k.value, grow, true));

@@ -6,6 +6,9 @@
  * dx of a value with several consumers is the sum of their contributions: the first in backward order writes, the others accumulate. The
  * gradient of a sum is the gradient of its terms, so an add whose input nobody else reads passes its own gradient on: one value, no step. The
  * network's input has no gradient, and so the first convolution has no backward-data.
+ *
+ * Of an activation whose one reader is a max pool only the winners have a gradient, and a winner's value is the pool's output: act'(y) is applied
+ * to the pool's small gradient instead of the activation's large one, and the large output is not needed in backward at all.
  */
 #include "net/compile/compile.h"
 
@@ -35,11 +38,22 @@ static halo_status new_gradient(hl_program *p, int layer)
     return hl_value_like(p, p->y[layer], HL_VALUE_GRADIENT, layer, ".gradient", &p->g[layer]);
 }
 
+static void find_early(hl_program *p, const int *consumers)
+{
+    for (int i = 0; i < p->net->layers; i++) {
+        const hl_layer *pool = hl_layer_of(p, i);
+        if (!p->live[i] || pool->kind != HL_LAYER_POOL || pool->pool != HALO_POOL_MAX) continue;
+        int a = pool->input[0];
+        const hl_layer *act = hl_layer_of(p, a);
+        p->early[a] = act->kind == HL_LAYER_ACT && consumers[a] == 1 && consumers[act->input[0]] == 1;
+    }
+}
+
 /* A dropout that is left out shares its input's value; it passes gradients on as an add of one term. */
 static bool passes_on(const hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
-    return l->kind == HL_LAYER_ADD || (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
+    return l->kind == HL_LAYER_ADD || p->early[layer] || (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
 }
 
 static halo_status differentiate_layer(hl_program *p, int layer, const int *consumers)
@@ -70,6 +84,7 @@ halo_status hl_pass_differentiate(hl_program *p)
     int *consumers;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->net->layers, sizeof(*consumers), "consumer counts", &consumers));
     count_consumers(p, consumers);
+    find_early(p, consumers);
     halo_status st = HALO_OK;
     int last = p->net->layers - 1;
     if (p->needs[last]) st = new_gradient(p, last);

@@ -7,8 +7,8 @@
  * (Pisarchyk & Lee, "Efficient memory management for deep neural net inference", 2020; offsets, not slots).
  *
  * Some values share with nobody (`alone`): what the host reads or fills, and those whose padding lanes of a channel block must stay zero. A
- * margin that holds only zeros can be kept that way too, which saves writing it in every step: that is done where it makes the arena at most
- * a quarter larger and the memory limit allows it.
+ * margin that holds only zeros can be kept that way too, which saves writing it in every step: that is done for all such values, or for the
+ * activations alone (which live long anyway), where it makes the arena at most a quarter larger and the memory limit allows it.
  */
 #include "net/compile/compile.h"
 
@@ -49,11 +49,15 @@ static bool has_zero_margin(const hl_value *v)
     return any;
 }
 
-static void find_alone(hl_program *p, bool keep_zero_margins)
+/* Whose margins of zeros are kept. */
+typedef enum keep { KEEP_NONE = 0, KEEP_ACTIVATIONS, KEEP_ALL } keep;
+
+static void find_alone(hl_program *p, keep k)
 {
     for (int i = 0; i < p->values; i++) {
         hl_value *v = &p->value[i];
-        v->alone = v->forever || has_padding_lanes(v) || (keep_zero_margins && has_zero_margin(v)) || p->off.no_reuse;
+        bool kept = has_zero_margin(v) && (k == KEEP_ALL || (k == KEEP_ACTIVATIONS && v->kind != HL_VALUE_GRADIENT));
+        v->alone = v->forever || has_padding_lanes(v) || kept || p->off.no_reuse;
     }
 }
 
@@ -164,17 +168,25 @@ static void drop_margin_steps(hl_program *p)
     p->steps = kept;
 }
 
+static halo_status try_keep(hl_program *p, keep k, size_t most, keep *best)
+{
+    size_t bytes;
+    find_alone(p, k);
+    HL_TRY(place(p, &bytes));
+    if (bytes <= most && !over_limit(p, bytes)) *best = k;
+    return HALO_OK;
+}
+
 halo_status hl_pass_fit(hl_program *p)
 {
-    size_t shared, kept;
+    size_t least;
+    keep best = KEEP_NONE;
     place_images(p);
     find_lifetimes(p);
-    find_alone(p, false);
-    HL_TRY(place(p, &shared));
-    find_alone(p, true);
-    HL_TRY(place(p, &kept));
-    bool keep = !p->off.no_alone && kept <= shared + shared / 4 && !over_limit(p, kept);
-    find_alone(p, keep);
+    find_alone(p, KEEP_NONE);
+    HL_TRY(place(p, &least));
+    for (int k = KEEP_ACTIVATIONS; k <= KEEP_ALL && !p->off.no_alone; k++) HL_TRY(try_keep(p, (keep)k, least + least / 4, &best));
+    find_alone(p, best);
     drop_margin_steps(p);
     find_lifetimes(p);
     HL_TRY(place(p, &p->arena_bytes));
