@@ -38,12 +38,12 @@ static inline void add(int64_t *cell, int64_t mass, bool shared)
 }
 
 /* Inlined with constant scheme and shared, so that the loops unroll. */
-static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, const hl_mesh *m, double per_cell, const double *const x[3],
+static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, const hl_mesh *m, hl_scale s, const double *const x[3],
                                                              int64_t count, bool shared, int64_t *masses)
 {
     for (int64_t c = 0; c < count; c++) {
-        hl_taps tx = hl_assign_taps(scheme, x[0][c] * per_cell), ty = hl_assign_taps(scheme, x[1][c] * per_cell);
-        hl_taps tz = hl_assign_taps(scheme, x[2][c] * per_cell);
+        hl_taps tx = hl_assign_taps(scheme, x[0][c] * s.per_cell + s.shift), ty = hl_assign_taps(scheme, x[1][c] * s.per_cell + s.shift);
+        hl_taps tz = hl_assign_taps(scheme, x[2][c] * s.per_cell + s.shift);
         for (int i = 0; i < (int)scheme; i++) {
             int64_t *plane = masses + hl_mesh_plane(m, tx.cell + i);
             for (int j = 0; j < (int)scheme; j++) {
@@ -56,24 +56,23 @@ static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, c
     }
 }
 
-void hl_assign(hl_scheme scheme, const hl_mesh *mesh, double box, const double *x, const double *y, const double *z, int64_t count,
+void hl_assign(hl_scheme scheme, const hl_mesh *mesh, hl_scale scale, const double *x, const double *y, const double *z, int64_t count,
                bool shared, int64_t *masses)
 {
     const double *const position[3] = {x, y, z};
-    double per_cell = (double)mesh->n / box * (1.0 - 1e-15); /* a position just below box must not reach cell n */
 
     switch (scheme) {
     case HL_NGP:
-        if (shared) assign_all(HL_NGP, mesh, per_cell, position, count, true, masses);
-        else assign_all(HL_NGP, mesh, per_cell, position, count, false, masses);
+        if (shared) assign_all(HL_NGP, mesh, scale, position, count, true, masses);
+        else assign_all(HL_NGP, mesh, scale, position, count, false, masses);
         break;
     case HL_CIC:
-        if (shared) assign_all(HL_CIC, mesh, per_cell, position, count, true, masses);
-        else assign_all(HL_CIC, mesh, per_cell, position, count, false, masses);
+        if (shared) assign_all(HL_CIC, mesh, scale, position, count, true, masses);
+        else assign_all(HL_CIC, mesh, scale, position, count, false, masses);
         break;
     case HL_TSC:
-        if (shared) assign_all(HL_TSC, mesh, per_cell, position, count, true, masses);
-        else assign_all(HL_TSC, mesh, per_cell, position, count, false, masses);
+        if (shared) assign_all(HL_TSC, mesh, scale, position, count, true, masses);
+        else assign_all(HL_TSC, mesh, scale, position, count, false, masses);
         break;
     }
 }

@@ -35,9 +35,20 @@ double hl_assign_window(hl_scheme scheme, int64_t k, int64_t n);
 /* Sum over aliases of the squared window along one axis: what the window makes of white noise (Jing 2005, eq. 20). */
 double hl_assign_noise(hl_scheme scheme, int64_t k, int64_t n);
 
-/* Adds `count` particles at positions (x, y, z), 0 <= position < box, to masses[], a field of int64_t on the mesh.
- * May run in several threads on the same field when `shared`. */
-void hl_assign(hl_scheme scheme, const hl_mesh *mesh, double box, const double *x, const double *y, const double *z, int64_t count,
+/* From a position 0 <= x < box to cells, u = per_cell x + shift: cell i has its middle at u = i + 1/2. */
+typedef struct hl_scale {
+    double per_cell, shift;
+} hl_scale;
+
+/* shift 0: cell i covers [i, i + 1) cell sizes of the box; 1/2: its middle lies on the corner i. */
+static inline hl_scale hl_scale_of(const hl_mesh *mesh, double box, double shift)
+{
+    return (hl_scale){(double)mesh->n / box * (1.0 - 1e-15), shift}; /* a position just below box must not reach cell n */
+}
+
+/* Adds `count` particles at positions (x, y, z) to masses[], a field of int64_t on the mesh. May run in several threads on the same field
+ * when `shared`. */
+void hl_assign(hl_scheme scheme, const hl_mesh *mesh, hl_scale scale, const double *x, const double *y, const double *z, int64_t count,
                bool shared, int64_t *masses);
 
 /* Turns masses into doubles, field = masses * scale / HL_MASS_UNIT, in place. */

@@ -72,7 +72,7 @@ static halo_status reading_open(halo_context *ctx, const hl_source_info *info, r
     size_t cells = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
 
     HL_TRY(hl_features_create(ctx, info->ext, &r->features));
-    HL_TRY(hl_calloc(ctx, cells, hl_dtype_bytes(info->dtype), "a sample", &r->raw));
+    HL_TRY(hl_calloc(ctx, cells, hl_dtype_size(info->dtype), "a sample", &r->raw));
     HL_TRY(hl_calloc(ctx, cells, sizeof(float), "a sample", &r->x));
     return hl_calloc(ctx, (size_t)info->targets, sizeof(float), "targets", &r->y);
 }

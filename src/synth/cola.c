@@ -59,7 +59,8 @@ static void place_particles(const hl_cosmology *c, double a, int threads, hl_par
 static void kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm, hl_particles *p)
 {
     hl_lpt_growth g = hl_lpt_growth_at(c, a);
-    double c1 = g.d1, c2 = g.d2 + g.d1 * g.d1, per_cell = (double)pm->mesh->n / p->box * (1.0 - 1e-15);
+    double c1 = g.d1, c2 = g.d2 + g.d1 * g.d1;
+    hl_scale scale = hl_scale_of(pm->mesh, p->box, HL_PM_SHIFT);
 
     hl_pm_density(pm, p);
     for (int d = 0; d < 3; d++) {
@@ -67,7 +68,7 @@ static void kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm
 #pragma omp parallel for num_threads(pm->mesh->threads) schedule(static)
         for (int64_t i = 0; i < p->count; i++) {
             double x[3] = {p->x[0][i], p->x[1][i], p->x[2][i]};
-            double rest = hl_pm_gather(pm, per_cell, x) - c1 * p->psi1[d][i] - c2 * p->psi2[d][i];
+            double rest = hl_pm_gather(pm, scale, x) - c1 * p->psi1[d][i] - c2 * p->psi2[d][i];
             p->p[d][i] += factor * rest;
         }
     }

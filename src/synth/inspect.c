@@ -214,15 +214,11 @@ halo_status hl_universe_inspect(halo_context *ctx, const char *path, const char 
     if (st == HALO_OK) {
         if (text) say_parameters(&in, text);
         if (json) {
-            hl_json_object(json, NULL);
             parameters_json(&in, json);
             hl_json_array(json, "channels");
         }
         st = report_channels(&in, plot, text, json);
-        if (json) {
-            hl_json_end_array(json);
-            hl_json_end_object(json);
-        }
+        if (json) hl_json_end_array(json);
     }
     hl_spectrum_destroy(in.spectrum);
     free(in.u.full);

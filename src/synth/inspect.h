@@ -9,7 +9,7 @@
 /* A CosmoUniverse file? Reports nothing. */
 bool hl_is_universe(const char *path);
 
-/* text and json may be NULL; plot: a PNG file to write, or NULL. Not collective. */
+/* Appends to text and adds keys to the open object of json; either may be NULL. plot: a PNG file to write, or NULL. Not collective. */
 halo_status hl_universe_inspect(halo_context *ctx, const char *path, const char *plot, hl_str *text, hl_json *json);
 
 #endif

@@ -84,7 +84,7 @@ static halo_status write_file(packing *p, const char *path, int level)
 static halo_status allocate(packing *p)
 {
     size_t n = (size_t)p->cells;
-    HL_TRY(hl_calloc(p->ctx, n, hl_dtype_bytes(p->source->info.dtype), "a sample", &p->raw));
+    HL_TRY(hl_calloc(p->ctx, n, hl_dtype_size(p->source->info.dtype), "a sample", &p->raw));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(float), "a sample", &p->value));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(float), "a sample", &p->narrow));
     return hl_calloc(p->ctx, (size_t)p->source->info.targets + 1, sizeof(float), "targets", &p->y);

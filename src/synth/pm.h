@@ -3,8 +3,10 @@
 #ifndef HL_SYNTH_PM_H
 #define HL_SYNTH_PM_H
 
-#include "synth/mesh.h"
+#include "synth/assign.h"
 #include "synth/particles.h"
+
+#define HL_PM_SHIFT 0.5 /* mesh values on the corners of cells */
 
 typedef struct hl_pm {
     hl_mesh *mesh;
@@ -22,7 +24,7 @@ void hl_pm_density(const hl_pm *pm, const hl_particles *p);
 /* Fills pm->force with component `axis` of g = -grad lap^-1 delta, Mpc/h, from pm->density, which is kept. */
 void hl_pm_force(const hl_pm *pm, double box, int axis);
 
-/* pm->force at a position, by the cloud that assigned the density; per_cell is cells per Mpc/h. */
-double hl_pm_gather(const hl_pm *pm, double per_cell, const double x[3]);
+/* pm->force at a position, by the cloud that assigned the density; scale is hl_scale_of(mesh, box, HL_PM_SHIFT). */
+double hl_pm_gather(const hl_pm *pm, hl_scale scale, const double x[3]);
 
 #endif

@@ -144,7 +144,7 @@ static halo_status count_particles(void *arg, const hl_particles *p, const hl_co
         double x[3][CHUNK];
         int64_t n = hl_min64(CHUNK, p->count - c);
         positions(p, m, s->o.rsd, c, n, x);
-        hl_assign(s->o.scheme, &s->counts, p->box, x[0], x[1], x[2], n, s->o.threads > 1, masses);
+        hl_assign(s->o.scheme, &s->counts, hl_scale_of(&s->counts, p->box, 0.0), x[0], x[1], x[2], n, s->o.threads > 1, masses);
     }
 #pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (int64_t c = 0; c < cells; c++) s->result[c * channels + channel] = (float)((double)masses[c] / HL_MASS_UNIT);
