@@ -113,7 +113,7 @@ static halo_status make_network(hl_run *run)
 hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
 {
     static const halo_layout layouts[] = {HALO_LAYOUTS, HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C};
-    hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .loss = (halo_loss)set->loss,
+    hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .accumulate = set->train.accumulate > 1, .loss = (halo_loss)set->loss,
                             .huber_delta = set->huber_delta, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
                             .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .layout = layouts[set->layout]};
     return o;

@@ -47,7 +47,7 @@ static void metrics(void)
     tap_ok(fabs(s.constant_error - 15. / 4) < 1e-6, "the best constant is the median: %.9g", s.constant_error);
     (void)hl_metrics_score(m, true, &g, &items);
     tap_ok(items == 3 && fabs(g.error - 1) < 1e-6 && fabs(g.constant_error - 10. / 3) < 1e-6, "groups are averaged first (%.9g)", g.error);
-    tap_ok(g.correlation > 0.99 && g.correlation <= 1, "correlation of a good prediction is near 1");
+    tap_ok(g.correlation > 0.9 && g.correlation <= 1, "correlation of a good prediction is near 1");
     tap_ok(!hl_unconstrained(&g), "a learned target is constrained");
     hl_score none = {.error = 0.97, .constant_error = 1};
     tap_ok(hl_unconstrained(&none), "one that is 3 %% better than the constant is not");
