@@ -59,7 +59,7 @@ static int explain(hl_invocation *inv)
     if (inv->given[YAML]) return print_yaml(inv, &set);
     set.plan = inv->given[MEASURE] ? HL_SET_PLAN_MEASURE : HL_SET_PLAN_FIXED;
     set.output[0] = '\0';
-    st = hl_run_explain(inv->ctx, &set, inv->text[AFTER], &run);
+    st = hl_run_explain(inv->ctx, &set, inv->text[AFTER] ? inv->text[AFTER] : "fit", &run); /* nothing of its size is allocated */
     if (st != HALO_OK) return hl_exit_code(st);
     int rc;
     if (inv->json) rc = print_json(inv, run);
