@@ -20,3 +20,8 @@ check_PROGRAMS += tests/backend/onnx.test
 TESTS += tests/backend/onnx.test
 TESTS_FAST += tests/backend/onnx.test
 tests_backend_onnx_test_SOURCES = tests/backend/onnx.c
+
+check_PROGRAMS += tests/backend/registry.test
+TESTS += tests/backend/registry.test
+TESTS_FAST += tests/backend/registry.test
+tests_backend_registry_test_SOURCES = tests/backend/registry.c
