@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
+#include "io/io.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
@@ -66,6 +67,7 @@ static inline halo_context *iotest_begin(const char *name)
     const char *tmp = getenv("TMPDIR");
     snprintf(iotest_dir, sizeof(iotest_dir), "%s/halo-%s.%ld", tmp && *tmp ? tmp : "/tmp", name, (long)getpid());
     if (mkdir(iotest_dir, 0777) != 0) tap_bail("cannot make '%s': %s", iotest_dir, strerror(errno));
+    hl_io_own_process();
     halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
     halo_context *ctx = NULL;
     o.log = iotest_log;
