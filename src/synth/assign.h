@@ -10,7 +10,7 @@ typedef enum hl_scheme { HL_NGP = 1, HL_CIC = 2, HL_TSC = 3 } hl_scheme; /* the 
 /* Masses are summed as integers of this fraction of a particle, which makes a sum independent of its order. */
 #define HL_MASS_UNIT ((double)((int64_t)1 << 40))
 
-/* First cell and weights along one axis for a particle at u >= 0 (in cells); cells may be -1 or n. */
+/* First cell and weights along one axis for a particle at u >= -1/2 (in cells, u >= 0 but for cloud in cell); cells may be -1 or n. */
 typedef struct hl_taps {
     int64_t cell;
     double weight[3];
@@ -40,7 +40,7 @@ typedef struct hl_scale {
     double per_cell, shift;
 } hl_scale;
 
-/* shift 0: cell i covers [i, i + 1) cell sizes of the box; 1/2: its middle lies on the corner i. */
+/* -1/2 <= shift <= 1/2. */
 static inline hl_scale hl_scale_of(const hl_mesh *mesh, double box, double shift)
 {
     return (hl_scale){(double)mesh->n / box * (1.0 - 1e-15), shift}; /* a position just below box must not reach cell n */

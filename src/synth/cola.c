@@ -39,7 +39,7 @@ static double drift_factor(const hl_cosmology *c, double from, double to, double
     return hl_integrate(drift_integrand, c, from, to, 4) / pow(mid, SLOPE);
 }
 
-/* x = q + d1 psi1 + d2 psi2, q the middle of lattice cell (i, j, k). */
+/* x = q + d1 psi1 + d2 psi2, q the point (i, j, k) of the lattice. */
 static void place_particles(const hl_cosmology *c, double a, int threads, hl_particles *p)
 {
     hl_lpt_growth g = hl_lpt_growth_at(c, a);
@@ -49,7 +49,7 @@ static void place_particles(const hl_cosmology *c, double a, int threads, hl_par
     for (int64_t i = 0; i < p->count; i++) {
         int64_t at[3] = {p->first + i / (p->side * p->side), i / p->side % p->side, i % p->side};
         for (int d = 0; d < 3; d++) {
-            double x = cell * ((double)at[d] + 0.5) + g.d1 * p->psi1[d][i] + g.d2 * p->psi2[d][i];
+            double x = cell * ((double)at[d] + HL_LATTICE_OFFSET) + g.d1 * p->psi1[d][i] + g.d2 * p->psi2[d][i];
             p->x[d][i] = hl_wrap(x, p->box);
             p->p[d][i] = 0.0;
         }
@@ -60,7 +60,7 @@ static void kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm
 {
     hl_lpt_growth g = hl_lpt_growth_at(c, a);
     double c1 = g.d1, c2 = g.d2 + g.d1 * g.d1;
-    hl_scale scale = hl_scale_of(pm->mesh, p->box, HL_PM_SHIFT);
+    hl_scale scale = hl_scale_of(pm->mesh, p->box, pm->shift);
 
     hl_pm_density(pm, p);
     for (int d = 0; d < 3; d++) {

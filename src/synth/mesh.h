@@ -5,7 +5,6 @@
  * A *field* on a mesh is an array of `values` doubles. In real space it holds `planes` planes [n][pitch] of this rank, of which the
  * first n entries of each row are cells, then two margin planes (the neighbours' planes first + planes and first - 1). In
  * Fourier space the same memory holds kplanes x n rows of n/2 + 1 complex modes (row = fastest wave number kz >= 0).
- * Cell i covers [i, i + 1) in units of the cell, and a field's value belongs to the middle of its cell.
  *
  * One rank is the case of one slab: then there are no margin planes, because the first plane follows the last.
  */

@@ -5,6 +5,14 @@
 
 #include "base/base.h"
 
+/*
+ * Particle (i, j, k) of the lattice starts at ((i, j, k) + HL_LATTICE_OFFSET) box / side. A quarter of the spacing is the place from which whole
+ * counts in cells of the same spacing answer small displacements without bias: rounding x0 + psi to cells has the mean gain
+ * 1 + 2 sum_m cos(2 pi m x0) exp(-2 pi^2 m^2 sigma^2), which at x0 = 1/4 loses its first term; from the middle of a cell a lattice would stay
+ * frozen in its cells until displacements reach half of one, and from a corner it would fly apart at once.
+ */
+#define HL_LATTICE_OFFSET 0.25
+
 typedef struct hl_particles {
     int64_t count;
     int64_t side; /* particles of the whole box = side^3, on a lattice at first */

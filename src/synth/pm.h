@@ -6,11 +6,10 @@
 #include "synth/assign.h"
 #include "synth/particles.h"
 
-#define HL_PM_SHIFT 0.5 /* mesh values on the corners of cells */
-
 typedef struct hl_pm {
     hl_mesh *mesh;
     double *density, *force; /* two fields of the mesh; neither they nor the mesh are owned */
+    double shift;            /* of the mesh against the box, in cells: lattice points lie in the middle between its own (hl_scale) */
     double *sharpen;         /* [n/2 + 1] what undoes the cloud along one axis, twice */
 } hl_pm;
 
@@ -24,7 +23,7 @@ void hl_pm_density(const hl_pm *pm, const hl_particles *p);
 /* Fills pm->force with component `axis` of g = -grad lap^-1 delta, Mpc/h, from pm->density, which is kept. */
 void hl_pm_force(const hl_pm *pm, double box, int axis);
 
-/* pm->force at a position, by the cloud that assigned the density; scale is hl_scale_of(mesh, box, HL_PM_SHIFT). */
+/* pm->force at a position, by the cloud that assigned the density; scale is hl_scale_of(mesh, box, pm->shift). */
 double hl_pm_gather(const hl_pm *pm, hl_scale scale, const double x[3]);
 
 #endif

@@ -42,7 +42,7 @@ static void test_limits(void)
     flat.omega_m = 1.0;
     hl_lpt_growth g = hl_lpt_growth_at(&flat, 0.5);
     tap_ok(fabs(hl_growth(&flat, 0.5) - 0.5) <= 1e-9, "in a universe of matter alone D(a) = a");
-    tap_ok(fabs(g.d2 / (3.0 / 7.0 * 0.25) - 1.0) <= 1e-8, "and D2(a) = (3/7) a^2: %.1e", g.d2 / (3.0 / 7.0 * 0.25) - 1.0);
+    tap_ok(fabs(g.d2 / (3.0 / 7.0 * 0.25) - 1.0) <= 1e-6, "and D2(a) = (3/7) a^2: %.1e", g.d2 / (3.0 / 7.0 * 0.25) - 1.0);
     g = hl_lpt_growth_at(&model, 1.0);
     double fit = 3.0 / 7.0 * pow(model.omega_m, -1.0 / 143.0);
     tap_ok(fabs(g.d1 - 1.0) <= 1e-12 && fabs(g.d2 / fit - 1.0) <= 1e-3, "today D1 = 1 and D2 is near the usual fit: %.5f, %.5f", g.d2, fit);

@@ -68,7 +68,7 @@ static void test_hermitian(void)
 static double _Complex mode_at(const setup *s, int64_t kx, int64_t ky, int64_t kz)
 {
     int64_t n = s->mesh->n;
-    double phase = -PI * (double)(kx + ky + kz) / (double)n; /* from the middle of the cell to the corner of the box */
+    double phase = -2.0 * PI * HL_LATTICE_OFFSET * (double)(kx + ky + kz) / (double)n; /* from the lattice point to the corner of the box */
     return ((double _Complex *)s->a)[((kx + n) % n * n + (ky + n) % n) * (n / 2 + 1) + kz] * cexp(I * phase);
 }
 
@@ -199,11 +199,11 @@ static void test_force(void)
     hl_particles p;
     hl_pm pm;
     double drift = 0.0, size = 0.0;
-    hl_scale scale = hl_scale_of(s.mesh, 80.0, HL_PM_SHIFT);
-
+    
     must(hl_particles_alloc(NULL, N, 0, N, 80.0, &p));
     must(hl_pm_init(NULL, s.mesh, N, s.a, s.b, &pm));
     scatter(&p, 11);
+    hl_scale scale = hl_scale_of(s.mesh, 80.0, pm.shift);
     hl_pm_density(&pm, &p);
     for (int d = 0; d < 3; d++) {
         double sum = 0.0;
@@ -235,14 +235,14 @@ static void test_linear_force(void)
     must(hl_pm_init(NULL, s.mesh, N, s.a, s.b, &pm));
     for (int64_t c = 0; c < p.count; c++) {
         int64_t at[3] = {c / (N * N), c / N % N, c % N};
-        for (int d = 0; d < 3; d++) p.x[d][c] = box * ((double)at[d] + 0.5) / N;
+        for (int d = 0; d < 3; d++) p.x[d][c] = box * ((double)at[d] + HL_LATTICE_OFFSET) / N;
         p.x[1][c] += size * sin(k * p.x[1][c]);
     }
     hl_pm_density(&pm, &p);
     hl_pm_force(&pm, box, 1);
     for (int64_t c = 0; c < p.count; c++) {
-        double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]}, q = box * ((double)(c / N % N) + 0.5) / N;
-        worst = fmax(worst, fabs(hl_pm_gather(&pm, hl_scale_of(s.mesh, box, HL_PM_SHIFT), x) - size * sin(k * q)));
+        double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]}, q = box * ((double)(c / N % N) + HL_LATTICE_OFFSET) / N;
+        worst = fmax(worst, fabs(hl_pm_gather(&pm, hl_scale_of(s.mesh, box, pm.shift), x) - size * sin(k * q)));
     }
     tap_ok(worst <= 0.01 * size, "a displaced lattice feels its displacement: %.1e of it <= 1e-2", worst / size);
     hl_pm_free(&pm);
