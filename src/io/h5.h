@@ -89,6 +89,7 @@ typedef struct hl_h5_data {
     int64_t chunk[HL_H5_RANK]; /* all 0 when not chunked */
     int64_t elements, bytes;   /* bytes = elements * type.bytes */
     int64_t stored; /* bytes in the file, after compression; 0 for virtual, external and never-written ones */
+    bool sparse;               /* not all of it was ever written */
     bool filtered, elsewhere; /* elsewhere: virtual or external, the data is in other files */
     int64_t piece;            /* most bytes of one HDF5 call: below 2 GiB; tests lower it */
 } hl_h5_data;

@@ -187,6 +187,8 @@ static const char *find_storage(hl_h5_data *d, hid_t dcpl, int64_t element_in_fi
     if (layout == H5D_CHUNKED && H5Pget_chunk(dcpl, HL_H5_RANK, chunk) == d->ndim)
         for (int i = 0; i < d->ndim; i++) d->chunk[i] = (int64_t)chunk[i];
     d->elsewhere = layout == H5D_VIRTUAL || external > 0;
+    H5D_space_status_t status;
+    d->sparse = H5Dget_space_status(d->id, &status) < 0 || status != H5D_SPACE_STATUS_ALLOCATED;
     d->stored = d->elsewhere ? 0 : (int64_t)H5Dget_storage_size(d->id);
     if (d->stored < 0 || (layout != H5D_COMPACT && d->stored > d->file->bytes))
         return "truncated: more bytes are claimed than the file has";
@@ -231,7 +233,9 @@ static void examine(hl_h5_data *d, hid_t type, hid_t space, hid_t dcpl, hl_h5_gu
     else if (!find_type(d, type, class))
         snprintf(wrong, size, "%s", hl_h5_cause(g));
     else if (!find_extents(d, space))
-        snprintf(wrong, size, "its extents make no sense");
+        snprintf(wrong, size,
+                 H5Sget_simple_extent_type(space) == H5S_NULL ? "is empty: it has no extents"
+                                                              : "its extents make no sense");
     else if ((storage = find_storage(d, dcpl, (int64_t)H5Tget_size(type))))
         snprintf(wrong, size, "%s", storage);
 }
@@ -380,6 +384,9 @@ halo_status hl_h5_read(hl_h5_data *d, const int64_t *start, const int64_t *count
     int64_t n = product(count, d->ndim);
     HL_BUG_UNLESS((size_t)(n * d->type.bytes) <= capacity);
     if (n == 0) return HALO_OK;
+    if (d->sparse)
+        memset(out, 0,
+               (size_t)(n * d->type.bytes)); /* where there is no fill value, HDF5 leaves what it finds */
     HL_TRY(read_box(d, start, count, out));
     if (d->swap) hl_swap_bytes(out, d->type.bytes, n);
     return HALO_OK;
