@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * yaml.c -- libyaml's events made into a small tree. Recursion is bounded by the depth limit, memory by the node and byte limits, so that no
- * text, however hostile, costs more than a few megabytes; keys that stand twice are found by sorting, not by comparing all pairs.
+ * yaml.c -- libyaml's events made into a small tree. Recursion is bounded by the depth limit, memory by the
+ * node and byte limits, so that no text, however hostile, costs more than a few megabytes; keys that stand
+ * twice are found by sorting, not by comparing all pairs.
  */
 #include "base/yaml.h"
 #include "base/file.h"
@@ -21,7 +22,10 @@ typedef struct reader {
     size_t nodes;
 } reader;
 
-static int line_of(yaml_mark_t mark) { return (int)mark.line + 1; }
+static int line_of(yaml_mark_t mark)
+{
+    return (int)mark.line + 1;
+}
 
 static halo_status bad(const reader *r, int line, const char *what)
 {
@@ -32,13 +36,16 @@ static halo_status parser_error(const reader *r)
 {
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "unknown problem";
-    if (p->error == YAML_MEMORY_ERROR) return hl_fail(r->ctx, HALO_ERR_NOMEM, "out of memory: parsing '%s'", r->name);
+    if (p->error == YAML_MEMORY_ERROR)
+        return hl_fail(r->ctx, HALO_ERR_NOMEM, "out of memory: parsing '%s'", r->name);
     if (p->error == YAML_READER_ERROR)
-        return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s: not text at byte %zu: %s", r->name, p->problem_offset, problem);
+        return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s: not text at byte %zu: %s", r->name, p->problem_offset,
+                       problem);
     if (p->context)
-        return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: not YAML: %s %s (line %d)", r->name, line_of(p->problem_mark), problem,
-                       p->context, line_of(p->context_mark));
-    return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: not YAML: %s", r->name, line_of(p->problem_mark), problem);
+        return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: not YAML: %s %s (line %d)", r->name,
+                       line_of(p->problem_mark), problem, p->context, line_of(p->context_mark));
+    return hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: not YAML: %s", r->name, line_of(p->problem_mark),
+                   problem);
 }
 
 static halo_status next(reader *r, yaml_event_t *event)
@@ -82,7 +89,8 @@ static halo_status new_node(reader *r, hl_yaml_kind kind, int line, hl_yaml **no
 static halo_status copy_text(reader *r, const yaml_event_t *event, char **out)
 {
     const char *text = (const char *)event->data.scalar.value;
-    if (strlen(text) != event->data.scalar.length) return bad(r, line_of(event->start_mark), "a NUL character in a string");
+    if (strlen(text) != event->data.scalar.length)
+        return bad(r, line_of(event->start_mark), "a NUL character in a string");
     return hl_strdup(r->ctx, text, out);
 }
 
@@ -91,8 +99,10 @@ static halo_status plain_data_only(reader *r, const yaml_event_t *event)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
     if (event->type == YAML_SCALAR_EVENT) anchor = event->data.scalar.anchor, tag = event->data.scalar.tag;
-    if (event->type == YAML_SEQUENCE_START_EVENT) anchor = event->data.sequence_start.anchor, tag = event->data.sequence_start.tag;
-    if (event->type == YAML_MAPPING_START_EVENT) anchor = event->data.mapping_start.anchor, tag = event->data.mapping_start.tag;
+    if (event->type == YAML_SEQUENCE_START_EVENT)
+        anchor = event->data.sequence_start.anchor, tag = event->data.sequence_start.tag;
+    if (event->type == YAML_MAPPING_START_EVENT)
+        anchor = event->data.mapping_start.anchor, tag = event->data.mapping_start.tag;
     int line = line_of(event->start_mark);
     if (event->type == YAML_ALIAS_EVENT) return bad(r, line, "aliases (*name) are not supported");
     if (anchor) return bad(r, line, "anchors (&name) are not supported");
@@ -117,8 +127,8 @@ static halo_status keys_differ(reader *r, const hl_yaml *map)
     halo_status st = HALO_OK;
     for (size_t i = 1; i < map->items && st == HALO_OK; i++)
         if (strcmp(sorted[i]->key, sorted[i - 1]->key) == 0)
-            st = hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: key '%s' stands twice, first at line %d", r->name, sorted[i]->line,
-                         sorted[i]->key, sorted[i - 1]->line);
+            st = hl_fail(r->ctx, HALO_ERR_FORMAT, "%s:%d: key '%s' stands twice, first at line %d", r->name,
+                         sorted[i]->line, sorted[i]->key, sorted[i - 1]->line);
     free(sorted);
     return st;
 }
@@ -146,7 +156,8 @@ static halo_status read_list(reader *r, hl_yaml *list, int depth)
 static halo_status read_key(reader *r, const yaml_event_t *event, char **key)
 {
     HL_TRY(plain_data_only(r, event));
-    if (event->type != YAML_SCALAR_EVENT) return bad(r, line_of(event->start_mark), "a key must be a word, not a list or map");
+    if (event->type != YAML_SCALAR_EVENT)
+        return bad(r, line_of(event->start_mark), "a key must be a word, not a list or map");
     return copy_text(r, event, key);
 }
 
@@ -198,8 +209,10 @@ static halo_status read_node(reader *r, const yaml_event_t *event, int depth, hl
     } else {
         st = kind == HL_YAML_LIST ? read_list(r, node, depth) : read_map(r, node, depth);
     }
-    if (st != HALO_OK) hl_yaml_destroy(node);
-    else *out = node;
+    if (st != HALO_OK)
+        hl_yaml_destroy(node);
+    else
+        *out = node;
     return st;
 }
 
@@ -211,7 +224,8 @@ static halo_status read_stream(reader *r, hl_yaml **root)
         HL_TRY(next(r, &event));
         yaml_event_type_t type = event.type;
         halo_status st = HALO_OK;
-        if (type == YAML_DOCUMENT_START_EVENT && *root) st = bad(r, line_of(event.start_mark), "a second document");
+        if (type == YAML_DOCUMENT_START_EVENT && *root)
+            st = bad(r, line_of(event.start_mark), "a second document");
         else if (type == YAML_ALIAS_EVENT || type == YAML_SCALAR_EVENT || type == YAML_SEQUENCE_START_EVENT ||
                  type == YAML_MAPPING_START_EVENT)
             st = read_node(r, &event, 1, root);
@@ -227,9 +241,11 @@ static bool is_empty(const hl_yaml *node)
 
 halo_status hl_yaml_parse(halo_context *ctx, const char *name, const char *text, size_t bytes, hl_yaml **out)
 {
-    if (bytes > MOST_BYTES) return hl_fail(ctx, HALO_ERR_FORMAT, "%s: %zu bytes, more than the limit of 1 MiB", name, bytes);
+    if (bytes > MOST_BYTES)
+        return hl_fail(ctx, HALO_ERR_FORMAT, "%s: %zu bytes, more than the limit of 1 MiB", name, bytes);
     reader r = {.ctx = ctx, .name = name};
-    if (!yaml_parser_initialize(&r.parser)) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: parsing '%s'", name);
+    if (!yaml_parser_initialize(&r.parser))
+        return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: parsing '%s'", name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, bytes);
     hl_yaml *root = NULL;
     halo_status st = read_stream(&r, &root);
@@ -239,8 +255,10 @@ halo_status hl_yaml_parse(halo_context *ctx, const char *name, const char *text,
         root = NULL;
         st = new_node(&r, HL_YAML_MAP, 1, &root);
     }
-    if (st == HALO_OK) *out = root;
-    else hl_yaml_destroy(root);
+    if (st == HALO_OK)
+        *out = root;
+    else
+        hl_yaml_destroy(root);
     return st;
 }
 
@@ -262,9 +280,13 @@ hl_yaml *hl_yaml_find(const hl_yaml *map, const char *key)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------ scalars */
+/* ------------------------------------------------------------------------------------------------------
+ * scalars */
 
-static bool plain(const hl_yaml *node) { return node && node->kind == HL_YAML_SCALAR && !node->quoted && *node->text; }
+static bool plain(const hl_yaml *node)
+{
+    return node && node->kind == HL_YAML_SCALAR && !node->quoted && *node->text;
+}
 
 bool hl_yaml_int(const hl_yaml *node, int64_t *out)
 {
@@ -276,7 +298,8 @@ bool hl_yaml_int(const hl_yaml *node, int64_t *out)
     if (!*s) return false;
     for (; *s; s++) {
         if (*s < '0' || *s > '9') return false;
-        if (!hl_mul64(value, 10, &value) || !hl_add64(value, negative ? '0' - *s : *s - '0', &value)) return false;
+        if (!hl_mul64(value, 10, &value) || !hl_add64(value, negative ? '0' - *s : *s - '0', &value))
+            return false;
     }
     *out = value;
     return true;

@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build.c -- the public calls that add layers: options become a hl_layer, which hl_graph_append checks, shapes and keeps. */
+/* build.c -- the public calls that add layers: options become a hl_layer, which hl_graph_append checks,
+ * shapes and keeps. */
 #include "net/graph.h"
 
 #include <stdio.h>
 
 /* A draft with kind, name and inputs; without a name hl_graph_append makes one. */
-static halo_status begin(halo_network *net, hl_layer_kind kind, const char *name, const int *inputs, int n, hl_layer *draft)
+static halo_status begin(halo_network *net, hl_layer_kind kind, const char *name, const int *inputs, int n,
+                         hl_layer *draft)
 {
     *draft = (hl_layer){.kind = kind, .inputs = n};
     if (name && (!*name || strlen(name) >= HL_NAME_MAX))
-        return hl_graph_fail(net, HALO_ERR_USAGE, "'%.80s' cannot name a layer: 1 to %d characters", name, HL_NAME_MAX - 1);
+        return hl_graph_fail(net, HALO_ERR_USAGE, "'%.80s' cannot name a layer: 1 to %d characters", name,
+                             HL_NAME_MAX - 1);
     if (name) snprintf(draft->name, sizeof(draft->name), "%s", name);
     for (int i = 0; i < n; i++) draft->input[i] = inputs[i];
     return HALO_OK;
 }
 
 /* Options come with the size that the caller was compiled with. */
-static halo_status check_options(const halo_network *net, const char *type, const void *options, size_t expected)
+static halo_status check_options(const halo_network *net, const char *type, const void *options,
+                                 size_t expected)
 {
     size_t size = 0;
     if (!options) return hl_graph_fail(net, HALO_ERR_USAGE, "%s is NULL", type);
     memcpy(&size, options, sizeof(size));
     if (size != expected)
-        return hl_graph_fail(net, HALO_ERR_USAGE, "%s has size %zu, this library expects %zu: start from its _INIT", type, size, expected);
+        return hl_graph_fail(net, HALO_ERR_USAGE,
+                             "%s has size %zu, this library expects %zu: start from its _INIT", type, size,
+                             expected);
     return HALO_OK;
 }
 #define CHECK_OPTIONS(net, type, options) check_options(net, #type, options, sizeof(type))
 
-static void copy_window(hl_layer *l, const int64_t kernel[3], const int64_t stride[3], const halo_padding padding[3], const int64_t pad[3][2])
+static void copy_window(hl_layer *l, const int64_t kernel[3], const int64_t stride[3],
+                        const halo_padding padding[3], const int64_t pad[3][2])
 {
     for (int d = 0; d < 3; d++) {
         l->window.kernel[d] = kernel[d];
@@ -38,7 +45,8 @@ static void copy_window(hl_layer *l, const int64_t kernel[3], const int64_t stri
     }
 }
 
-halo_status halo_network_conv(halo_network *net, int input, const char *name, const halo_conv_options *o, int *layer)
+halo_status halo_network_conv(halo_network *net, int input, const char *name, const halo_conv_options *o,
+                              int *layer)
 {
     hl_layer l;
     HL_TRY(CHECK_OPTIONS(net, halo_conv_options, o));
@@ -52,7 +60,8 @@ halo_status halo_network_conv(halo_network *net, int input, const char *name, co
     return hl_graph_append(net, &l, layer);
 }
 
-halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *o, int *layer)
+halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *o,
+                              int *layer)
 {
     hl_layer l;
     HL_TRY(CHECK_OPTIONS(net, halo_pool_options, o));
@@ -63,7 +72,8 @@ halo_status halo_network_pool(halo_network *net, int input, const char *name, co
     return hl_graph_append(net, &l, layer);
 }
 
-halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *o, int *layer)
+halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *o,
+                              int *layer)
 {
     hl_layer l;
     HL_TRY(CHECK_OPTIONS(net, halo_norm_options, o));
@@ -74,7 +84,8 @@ halo_status halo_network_norm(halo_network *net, int input, const char *name, co
     return hl_graph_append(net, &l, layer);
 }
 
-halo_status halo_network_activation(halo_network *net, int input, const char *name, halo_act act, double slope, int *layer)
+halo_status halo_network_activation(halo_network *net, int input, const char *name, halo_act act,
+                                    double slope, int *layer)
 {
     hl_layer l;
     HL_TRY(begin(net, HL_LAYER_ACT, name, &input, 1, &l));
@@ -91,7 +102,8 @@ halo_status halo_network_dropout(halo_network *net, int input, const char *name,
     return hl_graph_append(net, &l, layer);
 }
 
-halo_status halo_network_flatten(halo_network *net, int input, const char *name, const halo_flatten_options *o, int *layer)
+halo_status halo_network_flatten(halo_network *net, int input, const char *name,
+                                 const halo_flatten_options *o, int *layer)
 {
     hl_layer l;
     HL_TRY(CHECK_OPTIONS(net, halo_flatten_options, o));
@@ -101,7 +113,8 @@ halo_status halo_network_flatten(halo_network *net, int input, const char *name,
     return hl_graph_append(net, &l, layer);
 }
 
-halo_status halo_network_dense(halo_network *net, int input, const char *name, const halo_dense_options *o, int *layer)
+halo_status halo_network_dense(halo_network *net, int input, const char *name, const halo_dense_options *o,
+                               int *layer)
 {
     hl_layer l;
     HL_TRY(CHECK_OPTIONS(net, halo_dense_options, o));
@@ -113,11 +126,13 @@ halo_status halo_network_dense(halo_network *net, int input, const char *name, c
     return hl_graph_append(net, &l, layer);
 }
 
-static halo_status join(halo_network *net, hl_layer_kind kind, const int *inputs, int n, const char *name, int *layer)
+static halo_status join(halo_network *net, hl_layer_kind kind, const int *inputs, int n, const char *name,
+                        int *layer)
 {
     hl_layer l;
     if (!inputs || n < 2 || n > HL_INPUTS_MAX)
-        return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': %d inputs, must be 2 to %d", name ? name : hl_layer_kind_name(kind), n, HL_INPUTS_MAX);
+        return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': %d inputs, must be 2 to %d",
+                             name ? name : hl_layer_kind_name(kind), n, HL_INPUTS_MAX);
     HL_TRY(begin(net, kind, name, inputs, n, &l));
     return hl_graph_append(net, &l, layer);
 }

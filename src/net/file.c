@@ -43,11 +43,13 @@ static halo_status unknown(const reader *r, int line, const char *what, const ch
 
 static halo_status expect_scalar(const reader *r, const hl_yaml *value, const char *what)
 {
-    if (value->kind != HL_YAML_SCALAR || !*value->text) return bad(r, value->line, "%s must be one word", what);
+    if (value->kind != HL_YAML_SCALAR || !*value->text)
+        return bad(r, value->line, "%s must be one word", what);
     return HALO_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- layers */
+/* -----------------------------------------------------------------------------------------------------------
+ * layers */
 
 static halo_status find_input(const reader *r, const hl_yaml *value, int *index)
 {
@@ -56,19 +58,23 @@ static halo_status find_input(const reader *r, const hl_yaml *value, int *index)
     if (*index >= 0) return HALO_OK;
     const char *names[HL_LAYERS_MAX];
     for (int i = 0; i < r->net->layers; i++) names[i] = r->net->layer[i].name;
-    return unknown(r, value->line, "earlier layer", value->text, hl_nearest(value->text, names, (size_t)r->net->layers));
+    return unknown(r, value->line, "earlier layer", value->text,
+                   hl_nearest(value->text, names, (size_t)r->net->layers));
 }
 
 /* Fills draft->input; `from` is NULL where the key is absent. */
-static halo_status read_inputs(const reader *r, const hl_layer_form *form, const hl_yaml *from, int line, hl_layer *draft)
+static halo_status read_inputs(const reader *r, const hl_layer_form *form, const hl_yaml *from, int line,
+                               hl_layer *draft)
 {
     bool list = from && from->kind == HL_YAML_LIST;
     size_t n = list ? from->items : 1;
-    if (form->many && (!list || n < 2 || n > HL_INPUTS_MAX)) return bad(r, line, "%s needs 'from: [...]' with 2 to %d layers", form->word, HL_INPUTS_MAX);
+    if (form->many && (!list || n < 2 || n > HL_INPUTS_MAX))
+        return bad(r, line, "%s needs 'from: [...]' with 2 to %d layers", form->word, HL_INPUTS_MAX);
     if (!form->many && n != 1) return bad(r, line, "%s takes one input, 'from' has %zu", form->word, n);
     draft->inputs = (int)n;
     draft->input[0] = r->net->layers - 1;
-    for (size_t i = 0; from && i < n; i++) HL_TRY(find_input(r, list ? from->item[i] : from, &draft->input[i]));
+    for (size_t i = 0; from && i < n; i++)
+        HL_TRY(find_input(r, list ? from->item[i] : from, &draft->input[i]));
     return HALO_OK;
 }
 
@@ -81,22 +87,27 @@ static halo_status read_key(const reader *r, const hl_layer_form *form, const hl
     if (hl_key_parse(key, value, draft)) return HALO_OK;
     hl_str expects = {0};
     hl_key_expects(key, &expects);
-    halo_status st = value->kind == HL_YAML_SCALAR
-                         ? bad(r, value->line, "%s of %s is '%.80s', must be %s", key->name, form->word, value->text, expects.s ? expects.s : "?")
-                         : bad(r, value->line, "%s of %s must be %s", key->name, form->word, expects.s ? expects.s : "?");
+    halo_status st =
+        value->kind == HL_YAML_SCALAR
+            ? bad(r, value->line, "%s of %s is '%.80s', must be %s", key->name, form->word, value->text,
+                  expects.s ? expects.s : "?")
+            : bad(r, value->line, "%s of %s must be %s", key->name, form->word, expects.s ? expects.s : "?");
     hl_str_free(&expects);
     return st;
 }
 
-static halo_status read_defaults(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line, hl_layer *draft)
+static halo_status read_defaults(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line,
+                                 hl_layer *draft)
 {
     for (const hl_layer_key *k = form->keys; k->name; k++)
-        if (!hl_yaml_find(map, k->name) && !hl_key_default(form, k, draft)) return bad(r, line, "%s needs '%s'", form->word, k->name);
+        if (!hl_yaml_find(map, k->name) && !hl_key_default(form, k, draft))
+            return bad(r, line, "%s needs '%s'", form->word, k->name);
     return HALO_OK;
 }
 
 /* `map` is NULL for a bare word. */
-static halo_status read_draft(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line, hl_layer *draft)
+static halo_status read_draft(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line,
+                              hl_layer *draft)
 {
     const hl_yaml *from = hl_yaml_find(map, "from"), *name = hl_yaml_find(map, "name");
     *draft = (hl_layer){.kind = form->kind, .pool = form->pool, .act = form->act};
@@ -164,17 +175,27 @@ static halo_status add_flatten(halo_network *net, const char *name, const hl_lay
 static halo_status add_layer(halo_network *net, const char *name, const hl_layer *l)
 {
     switch (l->kind) {
-    case HL_LAYER_CONV: return add_conv(net, name, l);
-    case HL_LAYER_POOL: return add_pool(net, name, l);
-    case HL_LAYER_NORM: return add_norm(net, name, l);
-    case HL_LAYER_ACT: return halo_network_activation(net, l->input[0], name, l->act, l->slope, NULL);
-    case HL_LAYER_DROPOUT: return halo_network_dropout(net, l->input[0], name, l->keep, NULL);
-    case HL_LAYER_FLATTEN: return add_flatten(net, name, l);
-    case HL_LAYER_DENSE: return add_dense(net, name, l);
-    case HL_LAYER_ADD: return halo_network_add(net, l->input, l->inputs, name, NULL);
-    case HL_LAYER_CONCAT: return halo_network_concat(net, l->input, l->inputs, name, NULL);
+    case HL_LAYER_CONV:
+        return add_conv(net, name, l);
+    case HL_LAYER_POOL:
+        return add_pool(net, name, l);
+    case HL_LAYER_NORM:
+        return add_norm(net, name, l);
+    case HL_LAYER_ACT:
+        return halo_network_activation(net, l->input[0], name, l->act, l->slope, NULL);
+    case HL_LAYER_DROPOUT:
+        return halo_network_dropout(net, l->input[0], name, l->keep, NULL);
+    case HL_LAYER_FLATTEN:
+        return add_flatten(net, name, l);
+    case HL_LAYER_DENSE:
+        return add_dense(net, name, l);
+    case HL_LAYER_ADD:
+        return halo_network_add(net, l->input, l->inputs, name, NULL);
+    case HL_LAYER_CONCAT:
+        return halo_network_concat(net, l->input, l->inputs, name, NULL);
     case HL_LAYER_INPUT:
-    case HL_LAYER_KINDS: break;
+    case HL_LAYER_KINDS:
+        break;
     }
     return HALO_ERR_USAGE; /* no form has these kinds */
 }
@@ -182,7 +203,8 @@ static halo_status add_layer(halo_network *net, const char *name, const hl_layer
 static halo_status read_layer(const reader *r, const hl_yaml *entry)
 {
     const hl_yaml *map = entry->kind == HL_YAML_MAP && entry->items == 1 ? entry->item[0] : NULL;
-    if (!map && entry->kind != HL_YAML_SCALAR) return bad(r, entry->line, "a layer is 'KIND: {key: value, ...}'");
+    if (!map && entry->kind != HL_YAML_SCALAR)
+        return bad(r, entry->line, "a layer is 'KIND: {key: value, ...}'");
     const char *word = map ? map->key : entry->text;
     const hl_layer_form *form = hl_form_find(word);
     if (!form) return unknown(r, entry->line, "layer", word, hl_form_nearest(word));
@@ -195,14 +217,18 @@ static halo_status read_layer(const reader *r, const hl_yaml *entry)
     return add_layer(r->net, name ? name->text : NULL, &draft);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- input */
+/* -------------------------------------------------------------------------------------------------------------
+ * input */
 
-typedef struct input_shape { int64_t channels, extents[3]; } input_shape; /* 0: not known yet */
+typedef struct input_shape {
+    int64_t channels, extents[3];
+} input_shape; /* 0: not known yet */
 
 static halo_status read_size(const reader *r, const hl_yaml *value, int64_t out[3])
 {
     bool list = value->kind == HL_YAML_LIST;
-    if (list && value->items != 3) return bad(r, value->line, "size must be one number or [D, H, W]");
+    if (list && value->items != 3)
+        return bad(r, value->line, "size must be one positive number or [D, H, W]");
     for (int d = 0; d < 3; d++)
         if (!hl_yaml_int(list ? value->item[d] : value, &out[d]) || out[d] < 1)
             return bad(r, value->line, "size must be one positive number or [D, H, W]");
@@ -215,9 +241,11 @@ static halo_status read_input(const reader *r, const hl_yaml *map, input_shape *
     if (map->kind != HL_YAML_MAP) return bad(r, map->line, "input is '{channels: C, size: [D, H, W]}'");
     for (size_t i = 0; i < map->items; i++) {
         const hl_yaml *value = map->item[i];
-        if (strcmp(value->key, "size") == 0) HL_TRY(read_size(r, value, shape->extents));
+        if (strcmp(value->key, "size") == 0)
+            HL_TRY(read_size(r, value, shape->extents));
         else if (strcmp(value->key, "channels") != 0)
-            return unknown(r, value->line, "key of input", value->key, hl_nearest(value->key, keys, HL_COUNT(keys)));
+            return unknown(r, value->line, "key of input", value->key,
+                           hl_nearest(value->key, keys, HL_COUNT(keys)));
         else if (!hl_yaml_int(value, &shape->channels) || shape->channels < 1)
             return bad(r, value->line, "channels must be a positive number");
     }
@@ -227,12 +255,15 @@ static halo_status read_input(const reader *r, const hl_yaml *map, input_shape *
 static halo_status top_keys(const reader *r, const hl_yaml *root)
 {
     static const char *const keys[] = {"name", "input", "layers"};
-    if (root->kind != HL_YAML_MAP) return bad(r, root->line, "a network file is a map with the keys name, input, layers");
+    if (root->kind != HL_YAML_MAP)
+        return bad(r, root->line, "a network file is a map with the keys name, input, layers");
     for (size_t i = 0; i < root->items; i++) {
         const char *key = root->item[i]->key;
         bool known = false;
         for (size_t k = 0; k < HL_COUNT(keys); k++) known = known || strcmp(key, keys[k]) == 0;
-        if (!known) return unknown(r, root->item[i]->line, "key of a network file", key, hl_nearest(key, keys, HL_COUNT(keys)));
+        if (!known)
+            return unknown(r, root->item[i]->line, "key of a network file", key,
+                           hl_nearest(key, keys, HL_COUNT(keys)));
     }
     return HALO_OK;
 }
@@ -251,7 +282,8 @@ static halo_status begin_network(reader *r, const hl_yaml *root, const input_sha
     if (!shape.extents[0]) return bad(r, line, "input needs 'size'");
     if (name) HL_TRY(expect_scalar(r, name, "name"));
     int64_t all[4] = {shape.channels, shape.extents[0], shape.extents[1], shape.extents[2]};
-    return hl_graph_create(r->ctx, r->name, name ? name->line : line, name ? name->text : "network", all, &r->net);
+    return hl_graph_create(r->ctx, r->name, (int[2]){name ? name->line : line, line},
+                           name ? name->text : "network", all, &r->net);
 }
 
 static halo_status read_layers(reader *r, const hl_yaml *root)
@@ -265,18 +297,22 @@ static halo_status read_layers(reader *r, const hl_yaml *root)
     return HALO_OK;
 }
 
-static halo_status read_network(halo_context *ctx, const char *name, const hl_yaml *root, const input_shape *given, halo_network **net)
+static halo_status read_network(halo_context *ctx, const char *name, const hl_yaml *root,
+                                const input_shape *given, halo_network **net)
 {
     reader r = {.ctx = ctx, .name = name};
     halo_status st = begin_network(&r, root, given);
     if (st == HALO_OK) st = read_layers(&r, root);
-    if (st == HALO_OK) *net = r.net;
-    else halo_network_destroy(r.net);
+    if (st == HALO_OK)
+        *net = r.net;
+    else
+        halo_network_destroy(r.net);
     return st;
 }
 
 /* Takes the tree away. */
-static halo_status read_tree(halo_context *ctx, const char *name, hl_yaml *root, int64_t channels, const int64_t *extents, halo_network **net)
+static halo_status read_tree(halo_context *ctx, const char *name, hl_yaml *root, int64_t channels,
+                             const int64_t *extents, halo_network **net)
 {
     input_shape given = {.channels = channels};
     if (extents) memcpy(given.extents, extents, sizeof(given.extents));
@@ -285,15 +321,16 @@ static halo_status read_tree(halo_context *ctx, const char *name, hl_yaml *root,
     return st;
 }
 
-halo_status halo_network_parse(halo_context *ctx, const char *name, const char *text, size_t bytes, int64_t channels, const int64_t *extents,
-                               halo_network **net)
+halo_status halo_network_parse(halo_context *ctx, const char *name, const char *text, size_t bytes,
+                               int64_t channels, const int64_t *extents, halo_network **net)
 {
     hl_yaml *root;
     HL_TRY(hl_yaml_parse(ctx, name, text, bytes, &root));
     return read_tree(ctx, name, root, channels, extents, net);
 }
 
-halo_status halo_network_load(halo_context *ctx, const char *path, int64_t channels, const int64_t *extents, halo_network **net)
+halo_status halo_network_load(halo_context *ctx, const char *path, int64_t channels, const int64_t *extents,
+                              halo_network **net)
 {
     hl_yaml *root;
     HL_TRY(hl_yaml_load(ctx, path, &root));

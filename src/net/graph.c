@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c -- the life of a graph: names, appending, questions about it. What each layer computes of its input's shape is in infer.c. */
+/* graph.c -- the life of a graph: names, appending, questions about it. What each layer computes of its
+ * input's shape is in infer.c. */
 #include "net/graph.h"
 #include "net/keys.h"
 
@@ -8,9 +9,10 @@
 const char *hl_layer_kind_name(hl_layer_kind kind)
 {
     static const char *const names[HL_LAYER_KINDS] = {
-        [HL_LAYER_INPUT] = "input",     [HL_LAYER_CONV] = "conv",       [HL_LAYER_POOL] = "pool",   [HL_LAYER_NORM] = "norm",
-        [HL_LAYER_ACT] = "act",         [HL_LAYER_DROPOUT] = "dropout", [HL_LAYER_FLATTEN] = "flatten", [HL_LAYER_DENSE] = "dense",
-        [HL_LAYER_ADD] = "add",         [HL_LAYER_CONCAT] = "concat",
+        [HL_LAYER_INPUT] = "input",     [HL_LAYER_CONV] = "conv",   [HL_LAYER_POOL] = "pool",
+        [HL_LAYER_NORM] = "norm",       [HL_LAYER_ACT] = "act",     [HL_LAYER_DROPOUT] = "dropout",
+        [HL_LAYER_FLATTEN] = "flatten", [HL_LAYER_DENSE] = "dense", [HL_LAYER_ADD] = "add",
+        [HL_LAYER_CONCAT] = "concat",
     };
     return kind < HL_LAYER_KINDS ? names[kind] : "layer";
 }
@@ -35,10 +37,17 @@ halo_status hl_graph_fail(const struct halo_network *net, halo_status status, co
     return hl_fail(net->ctx, status, "%s:%d: %s", net->source, net->source_line, text);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- names */
+/* -------------------------------------------------------------------------------------------------------------
+ * names */
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-static bool is_name_char(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.'; }
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static bool is_name_char(char c)
+{
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
 
 static bool is_name(const char *s)
 {
@@ -58,9 +67,11 @@ static halo_status check_name(const halo_network *net, const char *name)
 {
     if (!is_name(name))
         return hl_graph_fail(net, HALO_ERR_USAGE,
-                             "'%.80s' cannot name a layer: a letter, then letters, digits, '_', '-' and '.', at most %d in all", name,
-                             HL_NAME_MAX - 1);
-    if (halo_network_find(net, name) >= 0) return hl_graph_fail(net, HALO_ERR_USAGE, "there is a layer '%s' already", name);
+                             "'%.80s' cannot name a layer: a letter, then letters, digits, '_', '-' and '.', "
+                             "at most %d in all",
+                             name, HL_NAME_MAX - 1);
+    if (halo_network_find(net, name) >= 0)
+        return hl_graph_fail(net, HALO_ERR_USAGE, "there is a layer '%s' already", name);
     return HALO_OK;
 }
 
@@ -73,7 +84,8 @@ static void make_name(const halo_network *net, hl_layer *layer)
     while (halo_network_find(net, layer->name) >= 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- building */
+/* ----------------------------------------------------------------------------------------------------------
+ * building */
 
 static halo_status check_network_name(const struct halo_network *net, const char *name)
 {
@@ -83,17 +95,20 @@ static halo_status check_network_name(const struct halo_network *net, const char
     return hl_graph_fail(net, HALO_ERR_USAGE, "'%.80s' %s", name ? name : "", rule);
 }
 
-halo_status hl_graph_create(halo_context *ctx, const char *source, int line, const char *name, const int64_t shape[4], halo_network **out)
+halo_status hl_graph_create(halo_context *ctx, const char *source, const int line[2], const char *name,
+                            const int64_t shape[4], halo_network **out)
 {
     halo_network *net;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*net), "a network", &net));
     net->ctx = ctx;
     net->source = source;
-    net->source_line = line;
-    hl_layer input = {.kind = HL_LAYER_INPUT, .name = "input", .out = {shape[0], shape[1], shape[2], shape[3]}};
+    if (source) net->source_line = line[0];
+    hl_layer input = {
+        .kind = HL_LAYER_INPUT, .name = "input", .out = {shape[0], shape[1], shape[2], shape[3]}};
     halo_status st = HALO_OK;
     HL_GOTO(st, check_network_name(net, name), destroy_net);
     snprintf(net->name, sizeof(net->name), "%s", name);
+    if (source) net->source_line = line[1];
     HL_GOTO(st, hl_graph_append(net, &input, NULL), destroy_net);
     *out = net;
     return HALO_OK;
@@ -102,9 +117,11 @@ destroy_net:
     return st;
 }
 
-halo_status halo_network_create(halo_context *ctx, const char *name, int64_t channels, const int64_t extents[3], halo_network **net)
+halo_status halo_network_create(halo_context *ctx, const char *name, int64_t channels,
+                                const int64_t extents[3], halo_network **net)
 {
-    return hl_graph_create(ctx, NULL, 0, name, (int64_t[4]){channels, extents[0], extents[1], extents[2]}, net);
+    return hl_graph_create(ctx, NULL, NULL, name, (int64_t[4]){channels, extents[0], extents[1], extents[2]},
+                           net);
 }
 
 void halo_network_destroy(halo_network *net)
@@ -129,9 +146,12 @@ static halo_status count_parameters(const halo_network *net, const hl_layer *lay
 halo_status hl_graph_append(struct halo_network *net, hl_layer *layer, int *index)
 {
     int64_t parameters;
-    if (net->layers >= HL_LAYERS_MAX) return hl_graph_fail(net, HALO_ERR_USAGE, "more than %d layers", HL_LAYERS_MAX);
-    if (*layer->name) HL_TRY(check_name(net, layer->name));
-    else make_name(net, layer);
+    if (net->layers >= HL_LAYERS_MAX)
+        return hl_graph_fail(net, HALO_ERR_USAGE, "more than %d layers", HL_LAYERS_MAX);
+    if (*layer->name)
+        HL_TRY(check_name(net, layer->name));
+    else
+        make_name(net, layer);
     if (layer->kind != HL_LAYER_INPUT) HL_TRY(hl_layer_in_range(net, layer));
     HL_TRY(hl_graph_infer(net, layer));
     HL_TRY(count_parameters(net, layer, &parameters));
@@ -152,15 +172,24 @@ halo_status hl_graph_check(const struct halo_network *net)
         for (int k = 0; k < net->layer[i].inputs; k++) used[net->layer[i].input[k]] = true;
     for (int i = 0; i < net->layers - 1; i++)
         if (!used[i])
-            return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s' is the input of no other, and not the last one", net->layer[i].name);
+            return hl_graph_fail(net, HALO_ERR_USAGE,
+                                 "layer '%s' is the input of no other, and not the last one",
+                                 net->layer[i].name);
     return HALO_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------- questions */
+/* ---------------------------------------------------------------------------------------------------------
+ * questions */
 
-int halo_network_layers(const halo_network *net) { return net->layers; }
+int halo_network_layers(const halo_network *net)
+{
+    return net->layers;
+}
 
-int64_t halo_network_parameters(const halo_network *net) { return net->parameters; }
+int64_t halo_network_parameters(const halo_network *net)
+{
+    return net->parameters;
+}
 
 const char *halo_network_layer_name(const halo_network *net, int layer)
 {
@@ -169,7 +198,8 @@ const char *halo_network_layer_name(const halo_network *net, int layer)
 
 halo_status halo_network_layer_shape(const halo_network *net, int layer, int64_t shape[4])
 {
-    if (layer < 0 || layer >= net->layers) return hl_graph_fail(net, HALO_ERR_USAGE, "there is no layer %d", layer);
+    if (layer < 0 || layer >= net->layers)
+        return hl_graph_fail(net, HALO_ERR_USAGE, "there is no layer %d", layer);
     memcpy(shape, net->layer[layer].out, sizeof(net->layer[layer].out));
     return HALO_OK;
 }

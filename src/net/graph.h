@@ -69,9 +69,10 @@ struct halo_network {
     int source_line;
 };
 
-/* halo_network_create, for a network read from a file too: source and line are for messages. shape: C D H W. */
-halo_status hl_graph_create(halo_context *ctx, const char *source, int line, const char *name, const int64_t shape[4],
-                            struct halo_network **net);
+/* halo_network_create, for a network read from a file too: source and the lines of its name and of its input are for messages.
+ * shape: C D H W. */
+halo_status hl_graph_create(halo_context *ctx, const char *source, const int line[2], const char *name,
+                            const int64_t shape[4], struct halo_network **net);
 
 /* Adds a layer whose settings are filled in: checks ranges, infers its shape, counts its parameters, copies it into the graph. On failure the
  * graph is as before. */

@@ -2,13 +2,15 @@
 /*
  * infer.c -- a layer's output shape from its inputs' shapes, C D H W.
  *
- * Window axes (convolution, pooling), input n, kernel k, stride s, dilation l, padding p before and q behind; the window spans
- * e = l (k - 1) + 1 cells:
+ * Window axes (convolution, pooling), input n, kernel k, stride s, dilation l, padding p before and q behind;
+ * the window spans e = l (k - 1) + 1 cells:
  *
  *     out = floor((n + p + q - e) / s) + 1
- *     same, periodic: out = ceil(n / s) by p + q = max((out - 1) s + e - n, 0), p = floor of the half     (TensorFlow's rule)
+ *     same, periodic: out = ceil(n / s) by p + q = max((out - 1) s + e - n, 0), p = floor of the half
+ * (TensorFlow's rule)
  *
- * Every product is checked: a tensor's values must count below 2^57, so that bytes of any type and any sum of two such fit 64 bits.
+ * Every product is checked: a tensor's values must count below 2^57, so that bytes of any type and any sum of
+ * two such fit 64 bits.
  */
 #include "net/graph.h"
 #include "tensor/block.h"
@@ -16,21 +18,29 @@
 enum { D = 0, H, W };
 static const char *const axis_names[3] = {"D", "H", "W"};
 
-static const hl_layer *input_of(const struct halo_network *net, const hl_layer *l, int i) { return &net->layer[l->input[i]]; }
+static const hl_layer *input_of(const struct halo_network *net, const hl_layer *l, int i)
+{
+    return &net->layer[l->input[i]];
+}
 
 static halo_status check_volume(const struct halo_network *net, const hl_layer *l)
 {
     int64_t n = l->rows;
     for (int i = 0; i < 4; i++)
         if (l->out[i] < 1 || !hl_mul64(n, l->out[i], &n) || n > INT64_MAX / 64)
-            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': output %s (C D H W) %s", l->name, hl_shape_print(l->out, 4).s,
+            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': output %s (C D H W) %s", l->name,
+                                 hl_shape_print(l->out, 4).s,
                                  l->out[i] < 1 ? "must be positive" : "has too many values");
     return HALO_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ windows */
+/* ------------------------------------------------------------------------------------------------------------
+ * windows */
 
-static int64_t window_span(const hl_layer *l, int d) { return l->window.dilation[d] * (l->window.kernel[d] - 1) + 1; }
+static int64_t window_span(const hl_layer *l, int d)
+{
+    return l->window.dilation[d] * (l->window.kernel[d] - 1) + 1;
+}
 
 /* Fills pad[d]; ranges are checked before, so nothing here can overflow. */
 static void pad_axis(hl_layer *l, int d, int64_t n)
@@ -60,11 +70,12 @@ static halo_status window_too_large(const struct halo_network *net, const hl_lay
     memcpy(pad, l->pad, sizeof(pad));
     for (int d = 0; d < 3; d++) out[d] = formula(l, d, in[1 + d]);
     return hl_graph_fail(net, HALO_ERR_SHAPE,
-                         "layer '%s': input %s (C D H W), kernel %s, stride %s, dilation %s, padding %" PRId64 "+%" PRId64 " %" PRId64
-                         "+%" PRId64 " %" PRId64 "+%" PRId64 ": the output's D H W would be %s, all must be positive",
-                         l->name, hl_shape_print(in, 4).s, hl_shape_print(w->kernel, 3).s, hl_shape_print(w->stride, 3).s,
-                         hl_shape_print(w->dilation, 3).s, pad[D][0], pad[D][1], pad[H][0], pad[H][1], pad[W][0], pad[W][1],
-                         hl_shape_print(out, 3).s);
+                         "layer '%s': input %s (C D H W), kernel %s, stride %s, dilation %s, padding %" PRId64
+                         "+%" PRId64 " %" PRId64 "+%" PRId64 " %" PRId64 "+%" PRId64
+                         ": the output's D H W would be %s, all must be positive",
+                         l->name, hl_shape_print(in, 4).s, hl_shape_print(w->kernel, 3).s,
+                         hl_shape_print(w->stride, 3).s, hl_shape_print(w->dilation, 3).s, pad[D][0],
+                         pad[D][1], pad[H][0], pad[H][1], pad[W][0], pad[W][1], hl_shape_print(out, 3).s);
 }
 
 static halo_status infer_window(const struct halo_network *net, hl_layer *l)
@@ -86,7 +97,8 @@ static halo_status check_pool_padding(const struct halo_network *net, const hl_l
     for (int d = 0; d < 3; d++)
         if (l->padding[d] == HALO_PAD_EXPLICIT && hl_max64(l->pad[d][0], l->pad[d][1]) >= l->window.kernel[d])
             return hl_graph_fail(net, HALO_ERR_USAGE,
-                                 "layer '%s': padding %" PRId64 "+%" PRId64 " along %s must be less than the kernel's %" PRId64 " cells",
+                                 "layer '%s': padding %" PRId64 "+%" PRId64
+                                 " along %s must be less than the kernel's %" PRId64 " cells",
                                  l->name, l->pad[d][0], l->pad[d][1], axis_names[d], l->window.kernel[d]);
     return HALO_OK;
 }
@@ -104,7 +116,8 @@ static halo_status infer_pool(const struct halo_network *net, hl_layer *l)
     return infer_window(net, l);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- others */
+/* -------------------------------------------------------------------------------------------------------------
+ * others */
 
 static halo_status infer_unchanged(const struct halo_network *net, hl_layer *l)
 {
@@ -117,9 +130,12 @@ static halo_status infer_unchanged(const struct halo_network *net, hl_layer *l)
 static halo_status infer_flatten(const struct halo_network *net, hl_layer *l)
 {
     const int64_t *in = input_of(net, l, 0)->out;
-    int64_t values = in[0] * in[1] * in[2] * in[3], features = l->features ? l->features : values; /* checked when `in` was added */
+    int64_t values = in[0] * in[1] * in[2] * in[3],
+            features = l->features ? l->features : values; /* checked when `in` was added */
     if (values % features != 0)
-        return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': input %s (C D H W) has %" PRId64 " values, no multiple of %" PRId64 " features",
+        return hl_graph_fail(net, HALO_ERR_SHAPE,
+                             "layer '%s': input %s (C D H W) has %" PRId64 " values, no multiple of %" PRId64
+                             " features",
                              l->name, hl_shape_print(in, 4).s, values, features);
     l->rows = values / features;
     memcpy(l->out, (int64_t[4]){features, 1, 1, 1}, sizeof(l->out));
@@ -130,8 +146,10 @@ static halo_status infer_dense(const struct halo_network *net, hl_layer *l)
 {
     const hl_layer *in = input_of(net, l, 0);
     if (in->out[1] != 1 || in->out[2] != 1 || in->out[3] != 1)
-        return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': input '%s' is %s (C D H W), a dense layer needs a vector: flatten it first",
-                             l->name, in->name, hl_shape_print(in->out, 4).s);
+        return hl_graph_fail(
+            net, HALO_ERR_SHAPE,
+            "layer '%s': input '%s' is %s (C D H W), a dense layer needs a vector: flatten it first", l->name,
+            in->name, hl_shape_print(in->out, 4).s);
     memcpy(l->out, (int64_t[4]){l->filters, 1, 1, 1}, sizeof(l->out));
     l->rows = in->rows;
     return HALO_OK;
@@ -145,9 +163,12 @@ static halo_status infer_joined(const struct halo_network *net, hl_layer *l)
     HL_TRY(infer_unchanged(net, l));
     for (int i = 1; i < l->inputs; i++) {
         const hl_layer *in = input_of(net, l, i);
-        if (memcmp(in->out + 1, first->out + 1, 3 * sizeof(int64_t)) != 0 || in->rows != first->rows || (!concat && in->out[0] != first->out[0]))
-            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': inputs '%s' %s and '%s' %s (C D H W) must be equal%s", l->name, first->name,
-                                 hl_shape_print(first->out, 4).s, in->name, hl_shape_print(in->out, 4).s, concat ? " in D H W" : "");
+        if (memcmp(in->out + 1, first->out + 1, 3 * sizeof(int64_t)) != 0 || in->rows != first->rows ||
+            (!concat && in->out[0] != first->out[0]))
+            return hl_graph_fail(net, HALO_ERR_SHAPE,
+                                 "layer '%s': inputs '%s' %s and '%s' %s (C D H W) must be equal%s", l->name,
+                                 first->name, hl_shape_print(first->out, 4).s, in->name,
+                                 hl_shape_print(in->out, 4).s, concat ? " in D H W" : "");
         if (concat) l->out[0] += in->out[0]; /* 16 counts below 2^57 */
     }
     return HALO_OK;
@@ -164,10 +185,13 @@ static halo_status check_inputs(const struct halo_network *net, const hl_layer *
 {
     for (int i = 0; i < l->inputs; i++) {
         if (l->input[i] < 0 || l->input[i] >= net->layers)
-            return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': there is no layer %d to take as input", l->name, l->input[i]);
+            return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': there is no layer %d to take as input",
+                                 l->name, l->input[i]);
         const hl_layer *in = input_of(net, l, i);
         if (in->rows != 1 && !takes_rows)
-            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': input '%s' was cut into %" PRId64 " rows, which a %s layer cannot take",
+            return hl_graph_fail(net, HALO_ERR_SHAPE,
+                                 "layer '%s': input '%s' was cut into %" PRId64
+                                 " rows, which a %s layer cannot take",
                                  l->name, in->name, in->rows, hl_layer_kind_name(l->kind));
     }
     return HALO_OK;
@@ -179,11 +203,11 @@ halo_status hl_graph_infer(struct halo_network *net, hl_layer *layer)
         halo_status (*infer)(const struct halo_network *, hl_layer *);
         bool takes_rows;
     } kinds[HL_LAYER_KINDS] = {
-        [HL_LAYER_INPUT] = {infer_input, false},   [HL_LAYER_CONV] = {infer_conv, false},
-        [HL_LAYER_POOL] = {infer_pool, false},     [HL_LAYER_NORM] = {infer_unchanged, false},
-        [HL_LAYER_ACT] = {infer_unchanged, true},  [HL_LAYER_DROPOUT] = {infer_unchanged, true},
+        [HL_LAYER_INPUT] = {infer_input, false},     [HL_LAYER_CONV] = {infer_conv, false},
+        [HL_LAYER_POOL] = {infer_pool, false},       [HL_LAYER_NORM] = {infer_unchanged, false},
+        [HL_LAYER_ACT] = {infer_unchanged, true},    [HL_LAYER_DROPOUT] = {infer_unchanged, true},
         [HL_LAYER_FLATTEN] = {infer_flatten, false}, [HL_LAYER_DENSE] = {infer_dense, true},
-        [HL_LAYER_ADD] = {infer_joined, true},     [HL_LAYER_CONCAT] = {infer_joined, true},
+        [HL_LAYER_ADD] = {infer_joined, true},       [HL_LAYER_CONCAT] = {infer_joined, true},
     };
     HL_TRY(check_inputs(net, layer, kinds[layer->kind].takes_rows));
     layer->rows = 1;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init.c -- first values of parameters, each a function of (seed, the parameter's name, the element's index) alone: no order, thread, grid
- * or other layer changes them.
+ * init.c -- first values of parameters, each a function of (seed, the parameter's name, the element's index)
+ * alone: no order, thread, grid or other layer changes them.
  *
  * With fan_in = in * kernel cells and fan_out = out * kernel cells of weights (out, in, kernel):
- *     glorot   Var w = 2 / (fan_in + fan_out)     Glorot & Bengio, "Understanding the difficulty of training deep feedforward networks", 2010
- *     he       Var w = 2 / fan_in                 He, Zhang, Ren & Sun, "Delving deep into rectifiers", 2015
- * uniform on (-a, a) has variance a^2 / 3, so a = sqrt(3 Var). Normal numbers are not truncated. One block of random bits gives two elements.
+ *     glorot   Var w = 2 / (fan_in + fan_out)     Glorot & Bengio, "Understanding the difficulty of training
+ * deep feedforward networks", 2010 he       Var w = 2 / fan_in                 He, Zhang, Ren & Sun, "Delving
+ * deep into rectifiers", 2015 uniform on (-a, a) has variance a^2 / 3, so a = sqrt(3 Var). Normal numbers are
+ * not truncated. One block of random bits gives two elements.
  */
 #include "base/rng.h"
 #include "net/graph.h"

@@ -6,20 +6,45 @@
 enum { MOST = 2147483647 };
 
 static const char *const init_words[] = {"glorot_uniform", "glorot_normal", "he_uniform", "he_normal", NULL};
-static const char *const padding_words[] = {"explicit", "same", "valid", "periodic", NULL}; /* as halo_padding; the first is never written */
+static const char *const padding_words[] = {"explicit", "same", "valid", "periodic",
+                                            NULL}; /* as halo_padding; the first is never written */
 
 /* Rows: name, type, field, default, then what the type needs, help. */
 #define FIELD(f) offsetof(hl_layer, f)
-#define COUNT(n, f, d, least, most, h) {.name = n, .type = HL_KEY_COUNT, .offset = FIELD(f), .fallback = d, .lo = least, .hi = most, .help = h}
-#define EXTENTS(n, f, d, most, h) {.name = n, .type = HL_KEY_EXTENTS, .offset = FIELD(f), .fallback = d, .lo = 1, .hi = most, .help = h}
-#define BOOL(n, f, d, h) {.name = n, .type = HL_KEY_BOOL, .offset = FIELD(f), .fallback = d, .hi = 1, .help = h}
-#define WORD(n, f, d, w, h) {.name = n, .type = HL_KEY_WORD, .offset = FIELD(f), .fallback = d, .words = w, .help = h}
-#define PADDING(h) {.name = "padding", .type = HL_KEY_PADDING, .offset = FIELD(padding), .fallback = "valid", .hi = HL_WINDOW_MAX, .help = h}
-#define NUMBER(n, f, d, least, most, ...) {.name = n, .type = HL_KEY_NUMBER, .offset = FIELD(f), .fallback = d, .lo = least, .hi = most, __VA_ARGS__}
-#define BIAS BOOL("bias", bias, "yes", "add a number per output channel")
-#define INIT WORD("init", init, "glorot_uniform", init_words, "first values of the weights")
+#define COUNT(n, f, d, least, most, h)                                                                       \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_COUNT, .offset = FIELD(f), .fallback = d, .lo = least, .hi = most,         \
+        .help = h                                                                                            \
+    }
+#define EXTENTS(n, f, d, most, h)                                                                            \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_EXTENTS, .offset = FIELD(f), .fallback = d, .lo = 1, .hi = most, .help = h \
+    }
+#define BOOL(n, f, d, h)                                                                                     \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_BOOL, .offset = FIELD(f), .fallback = d, .hi = 1, .help = h                \
+    }
+#define WORD(n, f, d, w, h)                                                                                  \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_WORD, .offset = FIELD(f), .fallback = d, .words = w, .help = h             \
+    }
+#define PADDING(h)                                                                                           \
+    {                                                                                                        \
+        .name = "padding", .type = HL_KEY_PADDING, .offset = FIELD(padding), .fallback = "valid",            \
+        .hi = HL_WINDOW_MAX, .help = h                                                                       \
+    }
+#define NUMBER(n, f, d, least, most, ...)                                                                    \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_NUMBER, .offset = FIELD(f), .fallback = d, .lo = least, .hi = most,        \
+        __VA_ARGS__                                                                                          \
+    }
+#define BIAS      BOOL("bias", bias, "yes", "add a number per output channel")
+#define INIT      WORD("init", init, "glorot_uniform", init_words, "first values of the weights")
 #define BIAS_INIT NUMBER("bias_init", init_bias, "0", -INFINITY, INFINITY, .help = "first value of the bias")
-#define END {.name = NULL}
+#define END                                                                                                  \
+    {                                                                                                        \
+        .name = NULL                                                                                         \
+    }
 
 static const hl_layer_key no_keys[] = {END};
 
@@ -49,7 +74,8 @@ static const hl_layer_key average_pool_keys[] = {
 
 static const hl_layer_key norm_keys[] = {
     NUMBER("eps", eps, "1e-05", 0, INFINITY, .open_lo = true, .help = "added to the variance"),
-    NUMBER("momentum", momentum, "0.99", 0, 1, .open_hi = true, .help = "share of the old running statistics that each step keeps"),
+    NUMBER("momentum", momentum, "0.99", 0, 1, .open_hi = true,
+           .help = "share of the old running statistics that each step keeps"),
     NUMBER("gamma_init", init_gamma, "1", -INFINITY, INFINITY, .help = "first value of the factor"),
     END,
 };
@@ -58,47 +84,90 @@ static const hl_layer_key leaky_keys[] = {
     NUMBER("slope", slope, "0.01", 0, 1, .open_lo = true, .open_hi = true, .help = "slope below 0"),
     END,
 };
-static const hl_layer_key scale_keys[] = {NUMBER("factor", slope, NULL, -INFINITY, INFINITY, .help = "what each value is multiplied by"), END};
+static const hl_layer_key scale_keys[] = {
+    NUMBER("factor", slope, NULL, -INFINITY, INFINITY, .help = "what each value is multiplied by"), END};
 static const hl_layer_key dropout_keys[] = {
-    NUMBER("keep", keep, "0.5", 0, 1, .open_lo = true, .help = "probability that a value is kept; kept ones are divided by it"),
+    NUMBER("keep", keep, "0.5", 0, 1, .open_lo = true,
+           .help = "probability that a value is kept; kept ones are divided by it"),
     END,
 };
 
 static const hl_layer_key flatten_keys[] = {
     BOOL("channels_last", channels_last, "no", "order d h w c instead of c d h w"),
-    COUNT("features", features, "0", 0, MOST, "cut the vector into rows of so many values, each a sample to what follows; 0: one row"),
+    COUNT("features", features, "0", 0, MOST,
+          "cut the vector into rows of so many values, each a sample to what follows; 0: one row"),
     END,
 };
 
 static const hl_layer_key dense_keys[] = {
-    COUNT("outputs", filters, NULL, 1, MOST, "output values"),
-    BIAS,
-    INIT,
-    BIAS_INIT,
-    END,
+    COUNT("outputs", filters, NULL, 1, MOST, "output values"), BIAS, INIT, BIAS_INIT, END,
 };
 
 const hl_layer_form hl_layer_forms[] = {
     {.word = "conv", .kind = HL_LAYER_CONV, .keys = conv_keys, .help = "convolution"},
-    {.word = "max_pool", .kind = HL_LAYER_POOL, .pool = HALO_POOL_MAX, .keys = max_pool_keys, .help = "largest value of each window"},
-    {.word = "average_pool", .kind = HL_LAYER_POOL, .pool = HALO_POOL_AVG, .keys = average_pool_keys, .help = "mean of each window"},
-    {.word = "batch_norm", .kind = HL_LAYER_NORM, .keys = norm_keys, .help = "normalisation over the batch, per channel"},
-    {.word = "leaky_relu", .kind = HL_LAYER_ACT, .act = HALO_ACT_LEAKY_RELU, .keys = leaky_keys, .help = "x above 0, slope x below"},
-    {.word = "relu", .kind = HL_LAYER_ACT, .act = HALO_ACT_RELU, .keys = no_keys, .help = "x above 0, 0 below"},
-    {.word = "tanh", .kind = HL_LAYER_ACT, .act = HALO_ACT_TANH, .keys = no_keys, .help = "hyperbolic tangent"},
-    {.word = "sigmoid", .kind = HL_LAYER_ACT, .act = HALO_ACT_SIGMOID, .keys = no_keys, .help = "1 / (1 + exp(-x))"},
-    {.word = "scale", .kind = HL_LAYER_ACT, .act = HALO_ACT_SCALE, .keys = scale_keys, .help = "a constant times x"},
-    {.word = "dropout", .kind = HL_LAYER_DROPOUT, .keys = dropout_keys, .help = "sets random values to 0 in training"},
+    {.word = "max_pool",
+     .kind = HL_LAYER_POOL,
+     .pool = HALO_POOL_MAX,
+     .keys = max_pool_keys,
+     .help = "largest value of each window"},
+    {.word = "average_pool",
+     .kind = HL_LAYER_POOL,
+     .pool = HALO_POOL_AVG,
+     .keys = average_pool_keys,
+     .help = "mean of each window"},
+    {.word = "batch_norm",
+     .kind = HL_LAYER_NORM,
+     .keys = norm_keys,
+     .help = "normalisation over the batch, per channel"},
+    {.word = "leaky_relu",
+     .kind = HL_LAYER_ACT,
+     .act = HALO_ACT_LEAKY_RELU,
+     .keys = leaky_keys,
+     .help = "x above 0, slope x below"},
+    {.word = "relu",
+     .kind = HL_LAYER_ACT,
+     .act = HALO_ACT_RELU,
+     .keys = no_keys,
+     .help = "x above 0, 0 below"},
+    {.word = "tanh",
+     .kind = HL_LAYER_ACT,
+     .act = HALO_ACT_TANH,
+     .keys = no_keys,
+     .help = "hyperbolic tangent"},
+    {.word = "sigmoid",
+     .kind = HL_LAYER_ACT,
+     .act = HALO_ACT_SIGMOID,
+     .keys = no_keys,
+     .help = "1 / (1 + exp(-x))"},
+    {.word = "scale",
+     .kind = HL_LAYER_ACT,
+     .act = HALO_ACT_SCALE,
+     .keys = scale_keys,
+     .help = "a constant times x"},
+    {.word = "dropout",
+     .kind = HL_LAYER_DROPOUT,
+     .keys = dropout_keys,
+     .help = "sets random values to 0 in training"},
     {.word = "flatten", .kind = HL_LAYER_FLATTEN, .keys = flatten_keys, .help = "a volume made a vector"},
     {.word = "dense", .kind = HL_LAYER_DENSE, .keys = dense_keys, .help = "fully connected, from a vector"},
-    {.word = "add", .kind = HL_LAYER_ADD, .many = true, .keys = no_keys, .help = "sum of layers of equal shape"},
-    {.word = "concat", .kind = HL_LAYER_CONCAT, .many = true, .keys = no_keys, .help = "layers joined along the channels"},
+    {.word = "add",
+     .kind = HL_LAYER_ADD,
+     .many = true,
+     .keys = no_keys,
+     .help = "sum of layers of equal shape"},
+    {.word = "concat",
+     .kind = HL_LAYER_CONCAT,
+     .many = true,
+     .keys = no_keys,
+     .help = "layers joined along the channels"},
     {.word = NULL},
 };
 
-_Static_assert(sizeof(halo_init) == sizeof(int) && sizeof(halo_padding) == sizeof(int), "enums of the table are read and written as int");
+_Static_assert(sizeof(halo_init) == sizeof(int) && sizeof(halo_padding) == sizeof(int),
+               "enums of the table are read and written as int");
 
-/* ---------------------------------------------------------------------------------------------------------- look-up */
+/* ----------------------------------------------------------------------------------------------------------
+ * look-up */
 
 const hl_layer_form *hl_form_find(const char *word)
 {
@@ -141,20 +210,33 @@ const char *hl_key_nearest(const hl_layer_form *form, const char *name)
     return hl_nearest(name, names, n);
 }
 
-/* ----------------------------------------------------------------------------------------------------- text to field */
+/* ----------------------------------------------------------------------------------------------------- text
+ * to field */
 
-static void *field(const hl_layer_key *key, hl_layer *layer) { return (char *)layer + key->offset; }
-static const void *const_field(const hl_layer_key *key, const hl_layer *layer) { return (const char *)layer + key->offset; }
+static void *field(const hl_layer_key *key, hl_layer *layer)
+{
+    return (char *)layer + key->offset;
+}
+static const void *const_field(const hl_layer_key *key, const hl_layer *layer)
+{
+    return (const char *)layer + key->offset;
+}
 
 static size_t field_size(const hl_layer_key *key)
 {
     switch (key->type) {
-    case HL_KEY_COUNT: return sizeof(int64_t);
-    case HL_KEY_NUMBER: return sizeof(double);
-    case HL_KEY_BOOL: return sizeof(bool);
-    case HL_KEY_WORD: return sizeof(int);
-    case HL_KEY_EXTENTS: return 3 * sizeof(int64_t);
-    case HL_KEY_PADDING: return 3 * sizeof(halo_padding);
+    case HL_KEY_COUNT:
+        return sizeof(int64_t);
+    case HL_KEY_NUMBER:
+        return sizeof(double);
+    case HL_KEY_BOOL:
+        return sizeof(bool);
+    case HL_KEY_WORD:
+        return sizeof(int);
+    case HL_KEY_EXTENTS:
+        return 3 * sizeof(int64_t);
+    case HL_KEY_PADDING:
+        return 3 * sizeof(halo_padding);
     }
     return 0;
 }
@@ -202,7 +284,8 @@ static bool parse_padding(const hl_yaml *value, hl_layer *layer)
     bool list = value->kind == HL_YAML_LIST;
     if (list && value->items != 3) return false;
     for (int d = 0; d < 3; d++)
-        if (!parse_padding_axis(list ? value->item[d] : value, &layer->padding[d], layer->pad[d])) return false;
+        if (!parse_padding_axis(list ? value->item[d] : value, &layer->padding[d], layer->pad[d]))
+            return false;
     return true;
 }
 
@@ -211,15 +294,20 @@ bool hl_key_parse(const hl_layer_key *key, const hl_yaml *value, hl_layer *layer
     void *f = field(key, layer);
     int word;
     switch (key->type) {
-    case HL_KEY_COUNT: return hl_yaml_int(value, f);
-    case HL_KEY_NUMBER: return hl_yaml_number(value, f);
-    case HL_KEY_BOOL: return hl_yaml_bool(value, f);
+    case HL_KEY_COUNT:
+        return hl_yaml_int(value, f);
+    case HL_KEY_NUMBER:
+        return hl_yaml_number(value, f);
+    case HL_KEY_BOOL:
+        return hl_yaml_bool(value, f);
     case HL_KEY_WORD:
         if (!parse_word(key->words, value, 0, &word)) return false;
         memcpy(f, &word, sizeof(word));
         return true;
-    case HL_KEY_EXTENTS: return parse_extents(value, f);
-    case HL_KEY_PADDING: return parse_padding(value, layer);
+    case HL_KEY_EXTENTS:
+        return parse_extents(value, f);
+    case HL_KEY_PADDING:
+        return parse_padding(value, layer);
     }
     return false;
 }
@@ -238,7 +326,8 @@ bool hl_key_default(const hl_layer_form *form, const hl_layer_key *key, hl_layer
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------- field to text */
+/* ----------------------------------------------------------------------------------------------------- field
+ * to text */
 
 static void add_number(hl_str *out, double v)
 {
@@ -255,22 +344,28 @@ static void add_list(hl_str *out, const int64_t *v, int n)
 
 static void format_extents(const int64_t v[3], hl_str *out)
 {
-    if (v[0] == v[1] && v[1] == v[2]) hl_str_addf(out, "%" PRId64, v[0]);
-    else add_list(out, v, 3);
+    if (v[0] == v[1] && v[1] == v[2])
+        hl_str_addf(out, "%" PRId64, v[0]);
+    else
+        add_list(out, v, 3);
 }
 
 static void format_padding_axis(halo_padding padding, const int64_t pad[2], hl_str *out)
 {
-    if (padding != HALO_PAD_EXPLICIT) hl_str_add(out, padding_words[padding]);
-    else if (pad[0] == pad[1]) hl_str_addf(out, "%" PRId64, pad[0]);
-    else add_list(out, pad, 2);
+    if (padding != HALO_PAD_EXPLICIT)
+        hl_str_add(out, padding_words[padding]);
+    else if (pad[0] == pad[1])
+        hl_str_addf(out, "%" PRId64, pad[0]);
+    else
+        add_list(out, pad, 2);
 }
 
 /* pad[] of padding that is not explicit was filled by inference and says nothing. */
 static bool same_padding(const hl_layer *l, int a, int b)
 {
     if (l->padding[a] != l->padding[b]) return false;
-    return l->padding[a] != HALO_PAD_EXPLICIT || (l->pad[a][0] == l->pad[b][0] && l->pad[a][1] == l->pad[b][1]);
+    return l->padding[a] != HALO_PAD_EXPLICIT ||
+           (l->pad[a][0] == l->pad[b][0] && l->pad[a][1] == l->pad[b][1]);
 }
 
 static void format_padding(const hl_layer *l, hl_str *out)
@@ -292,25 +387,38 @@ void hl_key_format(const hl_layer_key *key, const hl_layer *layer, hl_str *out)
     const void *f = const_field(key, layer);
     int word;
     switch (key->type) {
-    case HL_KEY_COUNT: hl_str_addf(out, "%" PRId64, *(const int64_t *)f); break;
-    case HL_KEY_NUMBER: add_number(out, *(const double *)f); break;
-    case HL_KEY_BOOL: hl_str_add(out, *(const bool *)f ? "yes" : "no"); break;
+    case HL_KEY_COUNT:
+        hl_str_addf(out, "%" PRId64, *(const int64_t *)f);
+        break;
+    case HL_KEY_NUMBER:
+        add_number(out, *(const double *)f);
+        break;
+    case HL_KEY_BOOL:
+        hl_str_add(out, *(const bool *)f ? "yes" : "no");
+        break;
     case HL_KEY_WORD:
         memcpy(&word, f, sizeof(word));
         hl_str_add(out, key->words[word]);
         break;
-    case HL_KEY_EXTENTS: format_extents(f, out); break;
-    case HL_KEY_PADDING: format_padding(layer, out); break;
+    case HL_KEY_EXTENTS:
+        format_extents(f, out);
+        break;
+    case HL_KEY_PADDING:
+        format_padding(layer, out);
+        break;
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ ranges */
+/* ------------------------------------------------------------------------------------------------------------
+ * ranges */
 
 static void add_range(const hl_layer_key *key, hl_str *out)
 {
-    bool least = isfinite(key->lo), most = isfinite(key->hi) && key->hi < MOST;
-    if (least && most) hl_str_addf(out, " from %g to %g", key->lo, key->hi);
-    else if (least) hl_str_addf(out, key->open_lo ? " above %g" : " from %g on", key->lo);
+    bool least = isfinite(key->lo), most = isfinite(key->hi);
+    if (least && most)
+        hl_str_addf(out, " from %.10g to %.10g", key->lo, key->hi);
+    else if (least)
+        hl_str_addf(out, key->open_lo ? " above %g" : " from %g on", key->lo);
     if (least && most && key->open_lo) hl_str_addf(out, ", %g excluded", key->lo);
     if (most && key->open_hi) hl_str_addf(out, ", %g excluded", key->hi);
 }
@@ -331,7 +439,9 @@ void hl_key_expects(const hl_layer_key *key, hl_str *out)
         hl_str_add(out, "a number");
         add_range(key, out);
         break;
-    case HL_KEY_BOOL: hl_str_add(out, "yes or no"); break;
+    case HL_KEY_BOOL:
+        hl_str_add(out, "yes or no");
+        break;
     case HL_KEY_WORD:
         hl_str_add(out, "one of ");
         add_words(key->words, out);
@@ -350,7 +460,8 @@ void hl_key_expects(const hl_layer_key *key, hl_str *out)
 
 static bool within(const hl_layer_key *key, double v)
 {
-    return isfinite(v) && (key->open_lo ? v > key->lo : v >= key->lo) && (key->open_hi ? v < key->hi : v <= key->hi);
+    return isfinite(v) && (key->open_lo ? v > key->lo : v >= key->lo) &&
+           (key->open_hi ? v < key->hi : v <= key->hi);
 }
 
 static bool counts_within(const hl_layer_key *key, const int64_t *v, int n)
@@ -383,12 +494,19 @@ static bool key_within(const hl_layer_key *key, const hl_layer *layer)
     const void *f = const_field(key, layer);
     int word;
     switch (key->type) {
-    case HL_KEY_COUNT: return counts_within(key, f, 1);
-    case HL_KEY_NUMBER: return within(key, *(const double *)f);
-    case HL_KEY_BOOL: return true;
-    case HL_KEY_WORD: memcpy(&word, f, sizeof(word)); return word >= 0 && word < words_of(key->words);
-    case HL_KEY_EXTENTS: return counts_within(key, f, 3);
-    case HL_KEY_PADDING: return padding_within(key, layer);
+    case HL_KEY_COUNT:
+        return counts_within(key, f, 1);
+    case HL_KEY_NUMBER:
+        return within(key, *(const double *)f);
+    case HL_KEY_BOOL:
+        return true;
+    case HL_KEY_WORD:
+        memcpy(&word, f, sizeof(word));
+        return word >= 0 && word < words_of(key->words);
+    case HL_KEY_EXTENTS:
+        return counts_within(key, f, 3);
+    case HL_KEY_PADDING:
+        return padding_within(key, layer);
     }
     return false;
 }
@@ -399,21 +517,25 @@ static void format_checked(const hl_layer_key *key, const hl_layer *layer, hl_st
     bool nameless = key->type == HL_KEY_WORD;
     for (int d = 0; d < 3 && key->type == HL_KEY_PADDING; d++)
         nameless = nameless || (int)layer->padding[d] < 0 || (int)layer->padding[d] > HALO_PAD_PERIODIC;
-    if (nameless) hl_str_add(out, "not a value of its enum");
-    else hl_key_format(key, layer, out);
+    if (nameless)
+        hl_str_add(out, "not a value of its enum");
+    else
+        hl_key_format(key, layer, out);
 }
 
 halo_status hl_layer_in_range(const struct halo_network *net, const hl_layer *layer)
 {
     const hl_layer_form *form = hl_form_of(layer);
-    if (!form) return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': no such kind of %s", layer->name, hl_layer_kind_name(layer->kind));
+    if (!form)
+        return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': no such kind of %s", layer->name,
+                             hl_layer_kind_name(layer->kind));
     for (const hl_layer_key *k = form->keys; k->name; k++) {
         if (key_within(k, layer)) continue;
         hl_str value = {0}, expects = {0};
         format_checked(k, layer, &value);
         hl_key_expects(k, &expects);
-        halo_status st = hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': %s is %s, must be %s", layer->name, k->name,
-                                       value.s ? value.s : "?", expects.s ? expects.s : "?");
+        halo_status st = hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': %s is %s, must be %s", layer->name,
+                                       k->name, value.s ? value.s : "?", expects.s ? expects.s : "?");
         hl_str_free(&value);
         hl_str_free(&expects);
         return st;
@@ -421,7 +543,8 @@ halo_status hl_layer_in_range(const struct halo_network *net, const hl_layer *la
     return HALO_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- help */
+/* --------------------------------------------------------------------------------------------------------------
+ * help */
 
 void hl_network_help(hl_str *out)
 {
@@ -430,8 +553,10 @@ void hl_network_help(hl_str *out)
         for (const hl_layer_key *k = f->keys; k->name; k++) {
             hl_str_addf(out, "  %s: %s; ", k->name, k->help);
             hl_key_expects(k, out);
-            if (!k->fallback) hl_str_add(out, "; must be given\n");
-            else hl_str_addf(out, "; default %s\n", k->fallback[0] == '=' ? "that of kernel" : k->fallback);
+            if (!k->fallback)
+                hl_str_add(out, "; must be given\n");
+            else
+                hl_str_addf(out, "; default %s\n", k->fallback[0] == '=' ? "that of kernel" : k->fallback);
         }
     }
 }

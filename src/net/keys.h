@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keys.h -- the one table of layers and their settings: it checks what the building calls are given, and it parses, writes and documents
- * network files. A *form* is a word of network files ("conv", "max_pool", "relu"); several forms may be one layer kind. A key is a field of
- * hl_layer.
+ * keys.h -- the one table of layers and their settings: it checks what the building calls are given, and it
+ * parses, writes and documents network files. A *form* is a word of network files ("conv", "max_pool",
+ * "relu"); several forms may be one layer kind. A key is a field of hl_layer.
  */
 #ifndef HL_NET_KEYS_H
 #define HL_NET_KEYS_H
@@ -34,9 +34,9 @@ typedef struct hl_layer_key {
 typedef struct hl_layer_form {
     const char *word;
     hl_layer_kind kind;
-    halo_pool pool; /* where kind is pool */
-    halo_act act;   /* where kind is act */
-    bool many;      /* 2 to 16 inputs; else one */
+    halo_pool pool;           /* where kind is pool */
+    halo_act act;             /* where kind is act */
+    bool many;                /* 2 to 16 inputs; else one */
     const hl_layer_key *keys; /* ended by a NULL name */
     const char *help;
 } hl_layer_form;
@@ -44,15 +44,18 @@ typedef struct hl_layer_form {
 /* Ended by a NULL word. */
 extern const hl_layer_form hl_layer_forms[];
 
-const hl_layer_form *hl_form_find(const char *word);           /* NULL if there is none */
-const hl_layer_form *hl_form_of(const hl_layer *layer);        /* NULL for the input */
+const hl_layer_form *hl_form_find(const char *word);    /* NULL if there is none */
+const hl_layer_form *hl_form_of(const hl_layer *layer); /* NULL for the input */
 const hl_layer_key *hl_form_key(const hl_layer_form *form, const char *name);
-const char *hl_form_nearest(const char *word);                 /* or NULL */
-const char *hl_key_nearest(const hl_layer_form *form, const char *name); /* "name" and "from" included; or NULL */
+const char *hl_form_nearest(const char *word); /* or NULL */
+const char *hl_key_nearest(const hl_layer_form *form,
+                           const char *name); /* "name" and "from" included; or NULL */
 
-/* Sets the key from a value; false when it is not of the type (what is: hl_key_expects). Ranges are checked by hl_layer_in_range. */
+/* Sets the key from a value; false when it is not of the type (what is: hl_key_expects). Ranges are checked
+ * by hl_layer_in_range. */
 bool hl_key_parse(const hl_layer_key *key, const hl_yaml *value, hl_layer *layer);
-/* Sets the key to its default; the key that a "=..." names must be set already. False when it must be given. */
+/* Sets the key to its default; the key that a "=..." names must be set already. False when it must be given.
+ */
 bool hl_key_default(const hl_layer_form *form, const hl_layer_key *key, hl_layer *layer);
 /* "a number from 0 to 1, 0 excluded"; freed by the caller of hl_str_free. */
 void hl_key_expects(const hl_layer_key *key, hl_str *out);

@@ -9,3 +9,4 @@ libhalo_core_la_SOURCES += \
 	src/net/keys.c src/net/keys.h \
 	src/net/params.c \
 	src/net/write.c
+EXTRA_DIST += doc/networks.md

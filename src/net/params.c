@@ -10,29 +10,36 @@
 
 #include <stdio.h>
 
-typedef struct shape { int ndim; int64_t dim[5]; } shape;
+typedef struct shape {
+    int ndim;
+    int64_t dim[5];
+} shape;
 
-static halo_status add(const struct halo_network *net, const hl_layer *l, int layer, const char *name, halo_role role, shape s,
-                       hl_param_info *list, int *n)
+static halo_status add(const struct halo_network *net, const hl_layer *l, int layer, const char *name,
+                       halo_role role, shape s, hl_param_info *list, int *n)
 {
-    hl_param_info p = {.layer = layer, .ndim = s.ndim, .count = 1, .trainable = role != HALO_RUN, .role = role};
+    hl_param_info p = {
+        .layer = layer, .ndim = s.ndim, .count = 1, .trainable = role != HALO_RUN, .role = role};
     p.decay = strcmp(name, "weights") == 0;
     snprintf(p.name, sizeof(p.name), "%s/%s", l->name, name);
     memcpy(p.dim, s.dim, sizeof(p.dim));
     for (int i = 0; i < s.ndim; i++)
         if (!hl_mul64(p.count, s.dim[i], &p.count))
-            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': too many %s: %s", l->name, name, hl_shape_print(s.dim, s.ndim).s);
+            return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': too many %s: %s", l->name, name,
+                                 hl_shape_print(s.dim, s.ndim).s);
     list[(*n)++] = p;
     return HALO_OK;
 }
 
-halo_status hl_layer_params(const struct halo_network *net, const hl_layer *l, int layer, hl_param_info out[4], int *n)
+halo_status hl_layer_params(const struct halo_network *net, const hl_layer *l, int layer,
+                            hl_param_info out[4], int *n)
 {
     *n = 0;
     if (l->kind != HL_LAYER_CONV && l->kind != HL_LAYER_DENSE && l->kind != HL_LAYER_NORM) return HALO_OK;
     int64_t in = net->layer[l->input[0]].out[0];
     const int64_t *k = l->window.kernel;
-    shape vector = {1, {l->out[0]}}, matrix = {2, {l->out[0], in}}, kernel = {5, {l->out[0], in, k[0], k[1], k[2]}};
+    shape vector = {1, {l->out[0]}}, matrix = {2, {l->out[0], in}},
+          kernel = {5, {l->out[0], in, k[0], k[1], k[2]}};
     if (l->kind == HL_LAYER_NORM) {
         static const char *const names[4] = {"gamma", "beta", "running_mean", "running_variance"};
         static const halo_role roles[4] = {HALO_WT, HALO_B, HALO_RUN, HALO_RUN};
@@ -50,7 +57,8 @@ halo_status hl_graph_params(const struct halo_network *net, hl_param_info **list
     int count = 0, more;
     halo_status st = HALO_OK;
     for (int i = 0; i < net->layers; i++) {
-        HL_GOTO(st, hl_grow(net->ctx, &all, &cap, (size_t)count + 4, sizeof(*all), "the parameters' names"), free_all);
+        HL_GOTO(st, hl_grow(net->ctx, &all, &cap, (size_t)count + 4, sizeof(*all), "the parameters' names"),
+                free_all);
         HL_GOTO(st, hl_layer_params(net, &net->layer[i], i, all + count, &more), free_all);
         count += more;
     }
@@ -62,4 +70,7 @@ free_all:
     return st;
 }
 
-int64_t hl_graph_param_count(const struct halo_network *net) { return net->parameters; }
+int64_t hl_graph_param_count(const struct halo_network *net)
+{
+    return net->parameters;
+}

@@ -46,17 +46,21 @@ halo_status hl_network_to_yaml(const struct halo_network *net, hl_str *out)
 {
     const int64_t *in = net->layer[0].out;
     hl_str_addf(out, "name: %s\n", net->name);
-    hl_str_addf(out, "input: {channels: %" PRId64 ", size: [%" PRId64 ", %" PRId64 ", %" PRId64 "]}\n", in[0], in[1], in[2], in[3]);
+    hl_str_addf(out, "input: {channels: %" PRId64 ", size: [%" PRId64 ", %" PRId64 ", %" PRId64 "]}\n", in[0],
+                in[1], in[2], in[3]);
     hl_str_add(out, "layers:\n");
     for (int i = 1; i < net->layers; i++) write_layer(net, i, out);
-    return out->failed ? hl_fail(net->ctx, HALO_ERR_NOMEM, "out of memory: writing network '%s'", net->name) : HALO_OK;
+    return out->failed ? hl_fail(net->ctx, HALO_ERR_NOMEM, "out of memory: writing network '%s'", net->name)
+                       : HALO_OK;
 }
 
 halo_status halo_network_text(const halo_network *net, char **text)
 {
     hl_str out = {0};
     halo_status st = hl_network_to_yaml(net, &out);
-    if (st == HALO_OK) *text = out.s;
-    else hl_str_free(&out);
+    if (st == HALO_OK)
+        *text = out.s;
+    else
+        hl_str_free(&out);
     return st;
 }

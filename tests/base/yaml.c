@@ -20,7 +20,8 @@ static void refuses(const char *text, const char *message)
     hl_yaml *root = NULL;
     halo_status st = hl_yaml_parse(ctx, "a.yaml", text, strlen(text), &root);
     const char *said = st == HALO_OK ? "(accepted)" : halo_error_message(ctx);
-    tap_ok(st == HALO_ERR_FORMAT && !root && strncmp(said, message, strlen(message)) == 0, "refused: %s", said);
+    tap_ok(st == HALO_ERR_FORMAT && !root && strncmp(said, message, strlen(message)) == 0, "refused: %s",
+           said);
     hl_yaml_destroy(root);
 }
 
@@ -36,17 +37,23 @@ static void check_tree(void)
                           "tail: {lr: 1e-3, on: yes}\n");
     tap_ok(root && root->kind == HL_YAML_MAP && root->items == 4, "a map of four keys");
     if (!root) return;
-    hl_yaml *size = hl_yaml_find(root, "size"), *data = hl_yaml_find(root, "data"), *tail = hl_yaml_find(root, "tail");
+    hl_yaml *size = hl_yaml_find(root, "size"), *data = hl_yaml_find(root, "data"),
+            *tail = hl_yaml_find(root, "tail");
     int64_t n = 0;
-    tap_ok(size && size->kind == HL_YAML_LIST && size->items == 3 && size->line == 3 && hl_yaml_int(size->item[1], &n) && n == 64,
+    tap_ok(size && size->kind == HL_YAML_LIST && size->items == 3 && size->line == 3 &&
+               hl_yaml_int(size->item[1], &n) && n == 64,
            "a list keeps its order");
     tap_ok(data && data->kind == HL_YAML_MAP && data->line == 4, "a nested map has the line of its key");
-    hl_yaml *train = hl_yaml_find(data, "train"), *quoted = hl_yaml_find(data, "quoted"), *empty = hl_yaml_find(data, "empty");
-    tap_ok(train && strcmp(train->text, "a/b") == 0 && train->line == 5 && strcmp(train->key, "train") == 0, "a scalar: key, text, line");
+    hl_yaml *train = hl_yaml_find(data, "train"), *quoted = hl_yaml_find(data, "quoted"),
+            *empty = hl_yaml_find(data, "empty");
+    tap_ok(train && strcmp(train->text, "a/b") == 0 && train->line == 5 && strcmp(train->key, "train") == 0,
+           "a scalar: key, text, line");
     tap_ok(quoted && quoted->quoted && !hl_yaml_int(quoted, &n), "a quoted number is a string");
-    tap_ok(empty && empty->kind == HL_YAML_SCALAR && !*empty->text && !empty->quoted, "a key without value is an empty scalar");
+    tap_ok(empty && empty->kind == HL_YAML_SCALAR && !*empty->text && !empty->quoted,
+           "a key without value is an empty scalar");
     tap_ok(tail && tail->items == 2 && tail->item[0]->line == 8, "a flow map");
-    tap_ok(!hl_yaml_find(root, "nothing") && !hl_yaml_find(size, "size") && !hl_yaml_find(NULL, "a"), "absent keys are NULL");
+    tap_ok(!hl_yaml_find(root, "nothing") && !hl_yaml_find(size, "size") && !hl_yaml_find(NULL, "a"),
+           "absent keys are NULL");
     hl_yaml_destroy(root);
 }
 
@@ -55,7 +62,8 @@ static void check_empty(void)
     const char *const texts[] = {"", "\n\n", "# only a comment\n", "---\n", "---\n...\n"};
     for (size_t i = 0; i < HL_COUNT(texts); i++) {
         hl_yaml *root = parse(texts[i]);
-        tap_ok(root && root->kind == HL_YAML_MAP && root->items == 0, "empty document %zu is an empty map", i);
+        tap_ok(root && root->kind == HL_YAML_MAP && root->items == 0, "empty document %zu is an empty map",
+               i);
         hl_yaml_destroy(root);
     }
 }
@@ -95,7 +103,8 @@ static void check_limits(void)
     tap_ok(root && root->items == 50000, "50000 keys of one map are told apart quickly");
     hl_yaml_destroy(root);
     hl_str_free(&s);
-    tap_ok(hl_yaml_load(ctx, "no/such/file.yaml", &root) == HALO_ERR_IO && strstr(halo_error_message(ctx), "no/such/file.yaml"),
+    tap_ok(hl_yaml_load(ctx, "no/such/file.yaml", &root) == HALO_ERR_IO &&
+               strstr(halo_error_message(ctx), "no/such/file.yaml"),
            "a missing file is named: %s", halo_error_message(ctx));
 }
 
@@ -106,9 +115,10 @@ static void check_scalar(const char *text, bool is_int, int64_t i, bool is_numbe
     int64_t got_i = 0;
     double got_d = 0;
     bool got_b = false;
-    bool int_ok = hl_yaml_int(&node, &got_i), number_ok = hl_yaml_number(&node, &got_d), bool_ok = hl_yaml_bool(&node, &got_b);
-    tap_ok(int_ok == is_int && (!is_int || got_i == i) && number_ok == is_number && (!is_number || got_d == d) &&
-               (as_bool < 0 ? !bool_ok : bool_ok && got_b == (as_bool == 1)),
+    bool int_ok = hl_yaml_int(&node, &got_i), number_ok = hl_yaml_number(&node, &got_d),
+         bool_ok = hl_yaml_bool(&node, &got_b);
+    tap_ok(int_ok == is_int && (!is_int || got_i == i) && number_ok == is_number &&
+               (!is_number || got_d == d) && (as_bool < 0 ? !bool_ok : bool_ok && got_b == (as_bool == 1)),
            "scalar '%s'", text);
 }
 
@@ -148,7 +158,8 @@ static void check_numbers(void)
 {
     bool all = true;
     for (uint64_t i = 0; i < 2000; i++) {
-        double u = hl_rng_uniform(1, HL_STREAM_TEST, i, 0), e = 600 * (hl_rng_uniform(1, HL_STREAM_TEST, i, 1) - 0.5);
+        double u = hl_rng_uniform(1, HL_STREAM_TEST, i, 0),
+               e = 600 * (hl_rng_uniform(1, HL_STREAM_TEST, i, 1) - 0.5);
         all = all && number_survives((u - 0.5) * pow(10, e));
     }
     tap_ok(all, "2000 random numbers survive writing and reading");
@@ -157,23 +168,28 @@ static void check_numbers(void)
     tap_ok(strcmp(text, "0.01") == 0, "0.01 is written '%s'", text);
     const char *const locales[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
     bool found = false;
-    for (size_t i = 0; i < HL_COUNT(locales) && !found; i++) found = setlocale(LC_NUMERIC, locales[i]) != NULL;
-    if (found) tap_ok(number_survives(0.25), "numbers do not depend on the caller's locale");
-    else tap_skip("no locale with a decimal comma here");
+    for (size_t i = 0; i < HL_COUNT(locales) && !found; i++)
+        found = setlocale(LC_NUMERIC, locales[i]) != NULL;
+    if (found)
+        tap_ok(number_survives(0.25), "numbers do not depend on the caller's locale");
+    else
+        tap_skip("no locale with a decimal comma here");
     setlocale(LC_NUMERIC, "C");
 }
 
 /* Any text gives a tree or an error, never more: a thousand mutations of a good one. */
 static void check_mutations(void)
 {
-    static const char good[] = "a: {b: [1, 2, 'x'], c: \"d\\n\"}\nlist:\n  - one\n  - two: 3\n    four: |\n      text\n  - >-\n    folded\n# end\n";
+    static const char good[] = "a: {b: [1, 2, 'x'], c: \"d\\n\"}\nlist:\n  - one\n  - two: 3\n    four: |\n  "
+                               "    text\n  - >-\n    folded\n# end\n";
     static const char spice[] = "{}[]:,-?&*!|>'\"%@`#\n\t \\0\xc3\x00";
     int read = 0;
     for (uint64_t i = 0; i < 5000; i++) {
         char text[sizeof(good)];
         memcpy(text, good, sizeof(good));
         for (uint64_t k = 0; k <= i % 4; k++)
-            text[hl_rng_below(i, HL_STREAM_TEST, k, 0, sizeof(good) - 1)] = spice[hl_rng_below(i, HL_STREAM_TEST, k, 1, sizeof(spice) - 1)];
+            text[hl_rng_below(i, HL_STREAM_TEST, k, 0, sizeof(good) - 1)] =
+                spice[hl_rng_below(i, HL_STREAM_TEST, k, 1, sizeof(spice) - 1)];
         hl_yaml *root = NULL;
         if (hl_yaml_parse(ctx, "m", text, sizeof(good) - 1, &root) == HALO_OK) read++;
         hl_yaml_destroy(root);

@@ -13,3 +13,13 @@ tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
 tests_net_compile_gradient_test_SOURCES = tests/net/compile_gradient.c tests/net/small.c
 tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c
+
+# the graph
+NET_GRAPH_TESTS = tests/net/file.test tests/net/graph.test tests/net/init.test tests/net/zoo.test
+check_PROGRAMS += $(NET_GRAPH_TESTS)
+TESTS += $(NET_GRAPH_TESTS)
+TESTS_FAST += $(NET_GRAPH_TESTS)
+tests_net_file_test_SOURCES = tests/net/file.c
+tests_net_graph_test_SOURCES = tests/net/graph.c
+tests_net_init_test_SOURCES = tests/net/init.c
+tests_net_zoo_test_SOURCES = tests/net/zoo.c

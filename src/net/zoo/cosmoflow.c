@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cosmoflow.c -- three published networks of one name that map a density volume to cosmological parameters: convolutions with pools between
- * them, a flatten, three dense layers. One row of the table each; what differs with the input's size is in fit_*.
+ * cosmoflow.c -- three published networks of one name that map a density volume to cosmological parameters:
+ * convolutions with pools between them, a flatten, three dense layers. One row of the table each; what
+ * differs with the input's size is in fit_*.
  *
- *   sc18    Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale", SC 2018. Valid padding throughout: 128 -> 126, pool
- *           63 -> 60, pool 30 -> 27, pool 13 -> 6 -> 4 -> 3 -> 2. Volumes below 108 lose pools from the front, so that seven convolutions still fit.
- *           wiring "as-run" is what the published runs' code computed: no third pool, the stride of convolution 4 at convolution 3, so that 8^3 x 256
- *           values come to the first dense layer, as 64 rows of 2048.
- *   mlperf  MLPerf HPC CosmoFlow v1.0 on: blocks of convolution, leaky relu and pool until 4^3 is left; outputs 1.2 tanh.
- *   hybrid  Oyama et al., "The case for strong scaling in deep learning: training large 3D CNNs with hybrid parallelism", TPDS 2021. 4 channels;
+ *   sc18    Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale", SC 2018. Valid
+ * padding throughout: 128 -> 126, pool 63 -> 60, pool 30 -> 27, pool 13 -> 6 -> 4 -> 3 -> 2. Volumes below
+ * 108 lose pools from the front, so that seven convolutions still fit. wiring "as-run" is what the published
+ * runs' code computed: no third pool, the stride of convolution 4 at convolution 3, so that 8^3 x 256 values
+ * come to the first dense layer, as 64 rows of 2048. mlperf  MLPerf HPC CosmoFlow v1.0 on: blocks of
+ * convolution, leaky relu and pool until 4^3 is left; outputs 1.2 tanh. hybrid  Oyama et al., "The case for
+ * strong scaling in deep learning: training large 3D CNNs with hybrid parallelism", TPDS 2021. 4 channels;
  *           128^3 to 512^3 published; pools are left out from the end so that every size ends at 2^3 x 256.
  *
- * With batch_norm a norm stands between a convolution and its activation, whose beta does the work of the convolution's bias.
+ * With batch_norm a norm stands between a convolution and its activation, whose beta does the work of the
+ * convolution's bias.
  */
 #include "net/zoo/zoo.h"
 
@@ -19,7 +22,10 @@
 
 enum { MOST_STAGES = 10 };
 
-typedef struct stage { int64_t filters, kernel, stride; bool pool; } stage;
+typedef struct stage {
+    int64_t filters, kernel, stride;
+    bool pool;
+} stage;
 
 /* What to build, after the size was looked at. */
 typedef struct recipe {
@@ -44,20 +50,26 @@ typedef struct variant {
     halo_status (*fit)(halo_context *ctx, const halo_zoo_options *o, recipe *r);
 } variant;
 
-/* --------------------------------------------------------------------------------------------------------------- size */
+/* ---------------------------------------------------------------------------------------------------------------
+ * size */
 
-static int64_t smallest(const int64_t e[3]) { return hl_min64(e[0], hl_min64(e[1], e[2])); }
+static int64_t smallest(const int64_t e[3])
+{
+    return hl_min64(e[0], hl_min64(e[1], e[2]));
+}
 
 static halo_status fit_sc18(halo_context *ctx, const halo_zoo_options *o, recipe *r)
 {
-    static const stage paper[] = {{16, 3, 1, true},   {32, 4, 1, true},   {64, 4, 1, true}, {128, 3, 2, false},
-                                  {256, 3, 1, false}, {256, 2, 1, false}, {256, 2, 1, false}};
-    static const int64_t needs[] = {108, 55, 30, 19}; /* least extents with all three pools, without the first, without two, with none */
+    static const stage paper[] = {{16, 3, 1, true},   {32, 4, 1, true},   {64, 4, 1, true},
+                                  {128, 3, 2, false}, {256, 3, 1, false}, {256, 2, 1, false},
+                                  {256, 2, 1, false}};
+    /* least extents with all three pools, without the first, without the first two, with none */
+    static const int64_t needs[] = {108, 55, 30, 19};
     int64_t least = smallest(o->extents);
     bool as_run = o->wiring && strcmp(o->wiring, "as-run") == 0;
     if (least < needs[3])
-        return hl_fail(ctx, HALO_ERR_SHAPE, "cosmoflow sc18 needs at least %" PRId64 " cells a side, not %s", needs[3],
-                       hl_shape_print(o->extents, 3).s);
+        return hl_fail(ctx, HALO_ERR_SHAPE, "cosmoflow sc18 needs at least %" PRId64 " cells a side, not %s",
+                       needs[3], hl_shape_print(o->extents, 3).s);
     r->stages = (int)HL_COUNT(paper);
     memcpy(r->stage, paper, sizeof(paper));
     for (int i = 0; least < needs[i]; i++) r->stage[i].pool = false;
@@ -75,8 +87,9 @@ static halo_status cube_log2(halo_context *ctx, const halo_zoo_options *o, int64
     int64_t side = o->extents[0];
     bool cube = side == o->extents[1] && side == o->extents[2];
     if (!cube || side < 8 || side > most || (side & (side - 1)) != 0)
-        return hl_fail(ctx, HALO_ERR_SHAPE, "cosmoflow %s takes cubes of 8, 16, 32 ... %" PRId64 " cells a side, not %s", o->variant, most,
-                       hl_shape_print(o->extents, 3).s);
+        return hl_fail(ctx, HALO_ERR_SHAPE,
+                       "cosmoflow %s takes cubes of 8, 16, 32 ... %" PRId64 " cells a side, not %s",
+                       o->variant, most, hl_shape_print(o->extents, 3).s);
     for (*log2 = 0; side > 1; side /= 2) ++*log2;
     return HALO_OK;
 }
@@ -101,15 +114,52 @@ static halo_status fit_hybrid(halo_context *ctx, const halo_zoo_options *o, reci
 }
 
 static const variant variants[] = {
-    {.name = "sc18", .channels = 1, .outputs = 3, .padding = HALO_PAD_VALID, .conv_bias = true, .conv_bias_init = 0.1, .dense_bias_init = 0.1,
-     .slope = 0.01, .keep = 0.5, .pool = HALO_POOL_AVG, .pool_kernel = 2, .momentum = 0.99, .channels_last = true, .dense = {2048, 256}, .fit = fit_sc18},
-    {.name = "mlperf", .channels = 4, .outputs = 4, .padding = HALO_PAD_SAME, .conv_bias = true, .slope = 0.3, .keep = 0.5, .pool = HALO_POOL_MAX,
-     .pool_kernel = 2, .momentum = 0.99, .channels_last = true, .dense = {128, 64}, .first_dropout = 1, .bounded = true, .fit = fit_mlperf},
-    {.name = "hybrid", .channels = 4, .outputs = 4, .padding = HALO_PAD_EXPLICIT, .dense_bias_init = 0.1, .slope = 0.01, .keep = 0.8,
-     .pool = HALO_POOL_AVG, .pool_kernel = 3, .momentum = 0.999, .dense = {2048, 256}, .fit = fit_hybrid},
+    {.name = "sc18",
+     .channels = 1,
+     .outputs = 3,
+     .padding = HALO_PAD_VALID,
+     .conv_bias = true,
+     .conv_bias_init = 0.1,
+     .dense_bias_init = 0.1,
+     .slope = 0.01,
+     .keep = 0.5,
+     .pool = HALO_POOL_AVG,
+     .pool_kernel = 2,
+     .momentum = 0.99,
+     .channels_last = true,
+     .dense = {2048, 256},
+     .fit = fit_sc18},
+    {.name = "mlperf",
+     .channels = 4,
+     .outputs = 4,
+     .padding = HALO_PAD_SAME,
+     .conv_bias = true,
+     .slope = 0.3,
+     .keep = 0.5,
+     .pool = HALO_POOL_MAX,
+     .pool_kernel = 2,
+     .momentum = 0.99,
+     .channels_last = true,
+     .dense = {128, 64},
+     .first_dropout = 1,
+     .bounded = true,
+     .fit = fit_mlperf},
+    {.name = "hybrid",
+     .channels = 4,
+     .outputs = 4,
+     .padding = HALO_PAD_EXPLICIT,
+     .dense_bias_init = 0.1,
+     .slope = 0.01,
+     .keep = 0.8,
+     .pool = HALO_POOL_AVG,
+     .pool_kernel = 3,
+     .momentum = 0.999,
+     .dense = {2048, 256},
+     .fit = fit_hybrid},
 };
 
-/* ------------------------------------------------------------------------------------------------------------ building */
+/* ------------------------------------------------------------------------------------------------------------
+ * building */
 
 typedef struct builder {
     halo_network *net;
@@ -165,7 +215,8 @@ static halo_status add_stage(builder *b, int number, const stage *s)
 {
     HL_TRY(add_conv(b, number, s));
     if (b->batch_norm) HL_TRY(add_norm(b, number));
-    HL_TRY(halo_network_activation(b->net, b->last, name_of(b, "act", number, ""), HALO_ACT_LEAKY_RELU, b->v->slope, &b->last));
+    HL_TRY(halo_network_activation(b->net, b->last, name_of(b, "act", number, ""), HALO_ACT_LEAKY_RELU,
+                                   b->v->slope, &b->last));
     return s->pool ? add_pool(b, number) : HALO_OK;
 }
 
@@ -174,10 +225,13 @@ static halo_status add_dense(builder *b, int number, int64_t outputs)
     halo_dense_options o = HALO_DENSE_OPTIONS_INIT;
     o.outputs = outputs;
     o.bias_init = b->v->dense_bias_init;
-    if (number > b->v->first_dropout) HL_TRY(halo_network_dropout(b->net, b->last, name_of(b, "fc", number, "_dropout"), b->v->keep, &b->last));
+    if (number > b->v->first_dropout)
+        HL_TRY(halo_network_dropout(b->net, b->last, name_of(b, "fc", number, "_dropout"), b->v->keep,
+                                    &b->last));
     HL_TRY(halo_network_dense(b->net, b->last, name_of(b, "fc", number, ""), &o, &b->last));
     if (number == 3) return HALO_OK;
-    return halo_network_activation(b->net, b->last, name_of(b, "fc", number, "_act"), HALO_ACT_LEAKY_RELU, b->v->slope, &b->last);
+    return halo_network_activation(b->net, b->last, name_of(b, "fc", number, "_act"), HALO_ACT_LEAKY_RELU,
+                                   b->v->slope, &b->last);
 }
 
 static halo_status add_head(builder *b, int64_t features, int64_t outputs)
@@ -223,8 +277,10 @@ static halo_status build(halo_context *ctx, const halo_zoo_options *options, hal
     snprintf(b.name, sizeof(b.name), "cosmoflow-%s%s", o.variant, r.features ? "-as-run" : "");
     HL_TRY(halo_network_create(ctx, b.name, o.channels ? o.channels : b.v->channels, o.extents, &b.net));
     halo_status st = add_all(&b, &r, o.outputs ? o.outputs : b.v->outputs);
-    if (st == HALO_OK) *net = b.net;
-    else halo_network_destroy(b.net);
+    if (st == HALO_OK)
+        *net = b.net;
+    else
+        halo_network_destroy(b.net);
     return st;
 }
 

@@ -4,7 +4,10 @@
 
 static const hl_zoo_network *const zoo[] = {&hl_zoo_cosmoflow};
 
-const char *halo_network_zoo_name(int i) { return i >= 0 && i < (int)HL_COUNT(zoo) ? zoo[i]->name : NULL; }
+const char *halo_network_zoo_name(int i)
+{
+    return i >= 0 && i < (int)HL_COUNT(zoo) ? zoo[i]->name : NULL;
+}
 
 static size_t variants_of(const hl_zoo_network *z)
 {
@@ -49,18 +52,23 @@ static halo_status check_counts(halo_context *ctx, const halo_zoo_options *o)
 {
     bool none = !o->extents[0] && !o->extents[1] && !o->extents[2];
     for (int d = 0; d < 3 && !none; d++)
-        if (o->extents[d] < 1) return hl_fail(ctx, HALO_ERR_USAGE, "size %s must be positive", hl_shape_print(o->extents, 3).s);
-    if (o->channels < 0) return hl_fail(ctx, HALO_ERR_USAGE, "channels is %" PRId64 ", must be positive", o->channels);
-    if (o->outputs < 0) return hl_fail(ctx, HALO_ERR_USAGE, "outputs is %" PRId64 ", must be positive", o->outputs);
+        if (o->extents[d] < 1)
+            return hl_fail(ctx, HALO_ERR_USAGE, "size %s must be positive", hl_shape_print(o->extents, 3).s);
+    if (o->channels < 0)
+        return hl_fail(ctx, HALO_ERR_USAGE, "channels is %" PRId64 ", must be positive", o->channels);
+    if (o->outputs < 0)
+        return hl_fail(ctx, HALO_ERR_USAGE, "outputs is %" PRId64 ", must be positive", o->outputs);
     return HALO_OK;
 }
 
-halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options, halo_network **net)
+halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options,
+                             halo_network **net)
 {
     const hl_zoo_network *z = NULL;
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
     if (options && options->size != sizeof(o))
-        return hl_fail(ctx, HALO_ERR_USAGE, "halo_zoo_options has size %zu, this library expects %zu", options->size, sizeof(o));
+        return hl_fail(ctx, HALO_ERR_USAGE, "halo_zoo_options has size %zu, this library expects %zu",
+                       options->size, sizeof(o));
     if (options) o = *options;
     HL_TRY(find_network(ctx, name, &z));
     if (!o.variant) o.variant = z->variants[0];

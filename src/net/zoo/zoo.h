@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zoo.h -- the named networks. Each is built by the public calls of halo.h alone: whatever it does, a user's code or file can do. */
+/* zoo.h -- the named networks. Each is built by the public calls of halo.h alone: whatever it does, a user's
+ * code or file can do. */
 #ifndef HL_ZOO_H
 #define HL_ZOO_H
 
