@@ -51,7 +51,37 @@ halo_status hl_cpu_limits(halo_device *dev, int64_t n, int repetitions, double *
 int hl_blas_enter(const hl_cpu_device *dev);
 void hl_blas_leave(int old);
 
-/* "cpu:avx2" and the like into a candidate, all else zero. */
-void hl_cpu_candidate(const hl_cpu_device *dev, const char *algorithm, double items, halo_candidate *out);
+/* ------------------------------------------------------------------------------------------------------ operations */
+
+/* Every plan of this backend begins with it. */
+typedef struct hl_cpu_plan {
+    hl_cpu_device *dev;
+    halo_op_desc d;
+} hl_cpu_plan;
+
+/* Zeroed plan of `size` bytes that begins with a hl_cpu_plan. hl_cpu_plan_free frees it: enough for a plan that owns nothing else. */
+halo_status hl_cpu_plan_new(halo_device *dev, const halo_op_desc *desc, size_t size, void *plan);
+void hl_cpu_plan_free(halo_plan *plan);
+
+/* "act:avx2" and the like into a candidate, all else zero; `items` independent pieces of work. Returns 1, the number of candidates. */
+int hl_cpu_candidate(halo_device *dev, const char *algorithm, double items, halo_candidate *out);
+
+static inline bool hl_has(const halo_op_desc *d, halo_role role) { return d->t[role].dtype != HALO_NONE; }
+/* Present, valid, f32. */
+static inline bool hl_has_f32(const halo_op_desc *d, halo_role role)
+{
+    return d->t[role].dtype == HALO_F32 && hl_operand_valid(&d->t[role]);
+}
+
+/* Address of the box's first element; the operand's type must be T. */
+#define HL_BOX(T, op, ptr) ((T *)(ptr) + hl_box_offset(op))
+int64_t hl_box_offset(const halo_operand *op);
+
+/* Runs part(arg, i) for 0 <= i < parts on the device's threads, contiguous ranges of i per thread. One part runs in the caller. */
+void hl_parallel(const hl_cpu_device *dev, int64_t parts, void (*part)(void *arg, int64_t i), void *arg);
+
+/* In how many parts to cut `elements` of pointwise work: as many as threads, none smaller than some thousands. */
+int64_t hl_parts(const hl_cpu_device *dev, int64_t elements);
+double hl_items(int64_t elements); /* how many there could be */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * isa.c -- which instruction set to use. The compiler's cpuid support also asks the operating system (XGETBV) whether it saves the wide registers.
- * A set that the build does not contain (HL_WITHOUT_X86_KERNELS, or another architecture) is not usable.
+ * A set that configure did not find the compiler to know (HAVE_KERN_*) is not usable.
  */
-#include "cpu.h"
+#include "classes.h"
 
 const char *hl_isa_name(hl_isa isa)
 {
@@ -14,10 +14,12 @@ const char *hl_isa_name(hl_isa isa)
 bool hl_isa_usable(hl_isa isa)
 {
     if (isa == HL_ISA_GENERIC) return true;
-#if defined(__x86_64__) && !defined(HL_WITHOUT_X86_KERNELS)
-    __builtin_cpu_init();
+#ifdef HAVE_KERN_AVX2
     if (isa == HL_ISA_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (isa == HL_ISA_AVX512F) return hl_isa_usable(HL_ISA_AVX2) && __builtin_cpu_supports("avx512f");
+#endif
+#ifdef HAVE_KERN_AVX512F
+    if (isa == HL_ISA_AVX512F)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd");
 #endif
     return false;
 }

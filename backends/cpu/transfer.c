@@ -2,23 +2,21 @@
 /*
  * transfer.c -- upload and download: dense host array [n][c][d][h][w] of any type <-> the box of an operand of any type and layout.
  *
- * Work is dealt by rows (n, c, d, h). A row goes through a small buffer of double, which holds every value of the other types exactly; for f64 -> f16
- * and bf16 the value is first rounded to f32. Conversion to integers rounds to nearest and saturates; NaN becomes 0. Upload clears the padding lanes
- * of the last channel block when the box reaches the allocation's last channel.
+ * Work is dealt by rows (n, c, d, h); a row goes through a small buffer of double (rows.h). Upload clears the padding lanes of the last channel block
+ * when the box reaches the allocation's last channel.
  */
-#include "cpu.h"
-#include "half.h"
+#include "rows.h"
+#include "tensor/half.h"
 
 enum { CHUNK = 256 };
 
-static int64_t f64_to_integer(double v, double low, double high)
+static double whole(double v, double low, double high)
 {
-    if (!(v == v)) return 0;
-    return (int64_t)rint(v < low ? low : v > high ? high : v);
+    double r = rint(v);
+    return r > high ? high : r >= low ? r : low;
 }
 
-/* out[i] = in[i * stride], from `type`; the index is in elements. */
-static void load_row(halo_dtype type, const void *base, int64_t first, int64_t stride, int n, double *out)
+void hl_row_load(halo_dtype type, const void *base, int64_t first, int64_t stride, int n, double *out)
 {
 #define LOAD(T, expr)                                                                                        \
     {                                                                                                        \
@@ -32,8 +30,8 @@ static void load_row(halo_dtype type, const void *base, int64_t first, int64_t s
     switch (type) {
     case HALO_F32: LOAD(float, v);
     case HALO_F64: LOAD(double, v);
-    case HALO_F16: LOAD(uint16_t, hl_f16_to_f32(v));
-    case HALO_BF16: LOAD(uint16_t, hl_bf16_to_f32(v));
+    case HALO_F16: LOAD(uint16_t, hl_f32_from_f16(v));
+    case HALO_BF16: LOAD(uint16_t, hl_f32_from_bf16(v));
     case HALO_U8: LOAD(uint8_t, v);
     case HALO_I16: LOAD(int16_t, v);
     case HALO_I32: LOAD(int32_t, v);
@@ -43,8 +41,7 @@ static void load_row(halo_dtype type, const void *base, int64_t first, int64_t s
     HL_BUG_UNLESS(!"a type that holds values");
 }
 
-/* out[i * stride] = in[i], to `type`. */
-static void store_row(halo_dtype type, void *base, int64_t first, int64_t stride, int n, const double *in)
+void hl_row_store(halo_dtype type, void *base, int64_t first, int64_t stride, int n, const double *in)
 {
 #define STORE(T, expr)                                                                                       \
     {                                                                                                        \
@@ -58,11 +55,11 @@ static void store_row(halo_dtype type, void *base, int64_t first, int64_t stride
     switch (type) {
     case HALO_F32: STORE(float, v);
     case HALO_F64: STORE(double, v);
-    case HALO_F16: STORE(uint16_t, hl_f32_to_f16((float)v));
-    case HALO_BF16: STORE(uint16_t, hl_f32_to_bf16((float)v));
-    case HALO_U8: STORE(uint8_t, f64_to_integer(v, 0, UINT8_MAX));
-    case HALO_I16: STORE(int16_t, f64_to_integer(v, INT16_MIN, INT16_MAX));
-    case HALO_I32: STORE(int32_t, f64_to_integer(v, INT32_MIN, INT32_MAX));
+    case HALO_F16: STORE(uint16_t, hl_f16_from_f32((float)v));
+    case HALO_BF16: STORE(uint16_t, hl_bf16_from_f32((float)v));
+    case HALO_U8: STORE(uint8_t, whole(v, 0, UINT8_MAX));
+    case HALO_I16: STORE(int16_t, whole(v, INT16_MIN, INT16_MAX));
+    case HALO_I32: STORE(int32_t, whole(v, INT32_MIN, INT32_MAX));
     case HALO_NONE: break;
     }
 #undef STORE
@@ -100,8 +97,8 @@ halo_status hl_cpu_upload(halo_device *dev, const halo_operand *op, void *ptr, h
         row_of(&x, row, &from, &to, &c);
         for (int64_t w = 0; w < width; w += CHUNK) {
             int n = (int)hl_min64(CHUNK, width - w);
-            if (c < op->ext[HALO_C]) load_row(host_dtype, host, from + w, 1, n, buffer);
-            store_row(op->dtype, ptr, to + w * x.t.s[HALO_W], x.t.s[HALO_W], n, buffer);
+            if (c < op->ext[HALO_C]) hl_row_load(host_dtype, host, from + w, 1, n, buffer);
+            hl_row_store(op->dtype, ptr, to + w * x.t.s[HALO_W], x.t.s[HALO_W], n, buffer);
         }
     }
     return HALO_OK;
@@ -118,8 +115,8 @@ halo_status hl_cpu_download(halo_device *dev, const halo_operand *op, const void
         row_of(&x, row, &to, &from, &c);
         for (int64_t w = 0; w < width; w += CHUNK) {
             int n = (int)hl_min64(CHUNK, width - w);
-            load_row(op->dtype, ptr, from + w * x.t.s[HALO_W], x.t.s[HALO_W], n, buffer);
-            store_row(host_dtype, host, to + w, 1, n, buffer);
+            hl_row_load(op->dtype, ptr, from + w * x.t.s[HALO_W], x.t.s[HALO_W], n, buffer);
+            hl_row_store(host_dtype, host, to + w, 1, n, buffer);
         }
     }
     return HALO_OK;

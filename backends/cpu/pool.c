@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.c -- max and average pooling and their gradients on any boxes of one layout. The window of output p has the cells q = p s - pad + k l;
+ * "inside" are those in x's box and margin.
+ *
+ *   max: y = x[q*], q* the first largest inside, AUX = k*;   dx[q] (+)= sum over p with q*(p) = q of dy[p]
+ *   avg: y = sum_{q inside} x[q] / m;                        dx[q] (+)= sum over p, k with p s - pad + k l = q of dy[p] / m(p)
+ *
+ * Forward, work is dealt by rows (n, channel block, d, h) of y. A row's windows share their taps in d and h; along w all windows between `full` have
+ * all taps, the few at the ends have a shorter list. Backward, it is dealt by rows of dx, each collecting from the rows of dy whose windows reach it:
+ * nothing is written by two threads, and sums have one order. The rows of dy and AUX that neighbouring dx rows share are in cache by then.
+ */
+#include "classes.h"
+#include "kern/kern.h"
+
+typedef struct pool_plan {
+    hl_cpu_plan super;
+    const halo_operand *x, *y; /* the wide and the pooled side: X Y, or DX DY */
+    halo_role xr, yr;
+    hl_strides xt, yt, at;
+    int64_t x_first, y_first, a_first;
+    int64_t blocks, lanes, last_lanes;
+    int64_t taps;        /* of a whole window */
+    hl_range full;       /* outputs along w with all taps inside (forward) or in the box (backward) */
+    hl_range outputs[3]; /* outputs there are: y's box, backward with its margin */
+    int64_t *offset;     /* [parts][taps] */
+    int32_t *index;      /* [parts][taps], and after that [parts][outputs along w][lanes] */
+    int32_t *which;
+} pool_plan;
+
+typedef struct pool_run {
+    const pool_plan *p;
+    float *x, *y;
+    void *aux;
+    int64_t rows, parts;
+} pool_run;
+
+/* ------------------------------------------------------------------------------------------------------------ windows */
+
+static int64_t cell_of(const pool_plan *p, int k, int64_t out, int64_t tap)
+{
+    const halo_window *w = &p->super.d.window;
+    return out * w->stride[k] - w->pad_lo[k] + tap * w->dilation[k];
+}
+
+static bool inside(const pool_plan *p, int k, int64_t cell)
+{
+    return cell >= -p->x->margin[k][0] && cell < p->x->ext[HALO_D + k] + p->x->margin[k][1];
+}
+
+static int64_t taps_inside(const pool_plan *p, int k, int64_t out)
+{
+    int64_t n = 0;
+    for (int64_t t = 0; t < p->super.d.window.kernel[k]; t++) n += inside(p, k, cell_of(p, k, out, t));
+    return n;
+}
+
+/* 1/m of an average: all cells of the window with count_pad, else those inside; 0 when there is none. */
+static float factor_of(const pool_plan *p, int64_t taps_inside_window)
+{
+    if (taps_inside_window == 0) return 0;
+    return 1.0f / (float)(p->super.d.count_pad ? p->taps : taps_inside_window);
+}
+
+/* Outputs along w whose first and last taps are within [lo, hi). */
+static hl_range full_outputs(const pool_plan *p, hl_range outputs, int64_t lo, int64_t hi)
+{
+    hl_range r = outputs;
+    while (r.lo < r.hi && cell_of(p, 2, r.lo, 0) < lo) r.lo++;
+    while (r.hi > r.lo && cell_of(p, 2, r.hi - 1, p->super.d.window.kernel[2] - 1) >= hi) r.hi--;
+    return r;
+}
+
+static int64_t x_at(const pool_plan *p, int64_t n, int64_t block, int64_t d, int64_t h)
+{
+    const int64_t *s = p->xt.s;
+    return p->x_first + n * s[HALO_N] + block * s[HALO_C] + d * s[HALO_D] + h * s[HALO_H];
+}
+
+static int64_t y_at(const pool_plan *p, int64_t n, int64_t block, int64_t d, int64_t h)
+{
+    const int64_t *s = p->yt.s;
+    return p->y_first + n * s[HALO_N] + block * s[HALO_C] + d * s[HALO_D] + h * s[HALO_H];
+}
+
+static int64_t a_at(const pool_plan *p, int64_t n, int64_t block, int64_t d, int64_t h)
+{
+    const int64_t *s = p->at.s;
+    return p->a_first + n * s[HALO_N] + block * s[HALO_C] + d * s[HALO_D] + h * s[HALO_H];
+}
+
+static int64_t lanes_of(const pool_plan *p, int64_t block) { return block == p->blocks - 1 ? p->last_lanes : p->lanes; }
+
+/* Row i of (n, block, d, h). */
+typedef struct place { int64_t n, block, d, h, lanes; } place;
+
+static place place_of(const pool_plan *p, const halo_operand *op, int64_t i)
+{
+    int64_t eh = op->ext[HALO_H], ed = op->ext[HALO_D], outer = i / eh / ed;
+    place r = {outer / p->blocks, outer % p->blocks, i / eh % ed, i % eh, 0};
+    r.lanes = lanes_of(p, r.block);
+    return r;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ forward */
+
+/* The taps of output (d, h, w) that are inside, as offsets from the row (0, 0) of x at the first tap's w. With `any`, those along w are not checked. */
+static hl_pool_taps taps_of(const pool_plan *p, int64_t d, int64_t h, int64_t w, bool any, int64_t *offset, int32_t *index)
+{
+    const halo_window *win = &p->super.d.window;
+    hl_pool_taps t = {0, offset, index};
+    for (int64_t kd = 0; kd < win->kernel[0]; kd++) {
+        int64_t qd = cell_of(p, 0, d, kd);
+        if (!inside(p, 0, qd)) continue;
+        for (int64_t kh = 0; kh < win->kernel[1]; kh++) {
+            int64_t qh = cell_of(p, 1, h, kh);
+            if (!inside(p, 1, qh)) continue;
+            for (int64_t kw = 0; kw < win->kernel[2]; kw++) {
+                if (!any && !inside(p, 2, cell_of(p, 2, w, kw))) continue;
+                offset[t.count] = qd * p->xt.s[HALO_D] + qh * p->xt.s[HALO_H] + kw * win->dilation[2] * p->xt.s[HALO_W];
+                index[t.count++] = (int32_t)((kd * win->kernel[1] + kh) * win->kernel[2] + kw);
+            }
+        }
+    }
+    return t;
+}
+
+static void put_aux(const pool_run *r, int64_t to, int64_t lanes, int64_t cells, const int32_t *which)
+{
+    const pool_plan *p = r->p;
+    int64_t step = p->at.s[HALO_W];
+    bool dense = step == lanes;
+    for (int64_t j = 0; j < (dense ? 1 : cells); j++) {
+        int64_t count = dense ? lanes * cells : lanes;
+        if (p->super.d.t[HALO_AUX].dtype == HALO_U8)
+            p->super.dev->kern->narrow_u8(which + j * lanes, (uint8_t *)r->aux + to + j * step, count);
+        else
+            memcpy((int32_t *)r->aux + to + j * step, which + j * lanes, (size_t)count * sizeof(*which));
+    }
+}
+
+/* A stretch of windows with the same taps. */
+static void windows(const pool_run *r, place at, hl_pool_taps taps, int64_t w, int64_t cells, int32_t *which)
+{
+    const pool_plan *p = r->p;
+    const hl_kern *kern = p->super.dev->kern;
+    int64_t step = p->super.d.window.stride[2] * p->xt.s[HALO_W], ystep = p->yt.s[HALO_W];
+    const float *x = r->x + x_at(p, at.n, at.block, 0, 0) + cell_of(p, 2, w, 0) * p->xt.s[HALO_W];
+    float *y = r->y + y_at(p, at.n, at.block, at.d, at.h) + w * ystep;
+    if (taps.count == 0) {
+        for (int64_t j = 0; j < cells; j++) memset(y + j * ystep, 0, (size_t)at.lanes * sizeof(*y));
+        memset(which, 0, (size_t)(cells * at.lanes) * sizeof(*which));
+    } else if (p->super.d.pool == HALO_POOL_MAX) {
+        kern->pool_max(x, step, cells, at.lanes, taps, y, ystep, r->aux ? which : NULL);
+    } else {
+        kern->pool_sum(x, step, cells, at.lanes, taps, factor_of(p, taps.count), y, ystep);
+        if (r->aux) memset(which, 0, (size_t)(cells * at.lanes) * sizeof(*which));
+    }
+    if (r->aux) put_aux(r, a_at(p, at.n, at.block, at.d, at.h) + w * p->at.s[HALO_W], at.lanes, cells, which);
+}
+
+static void forward_row(const pool_run *r, place at, int64_t *offset, int32_t *index, int32_t *which)
+{
+    const pool_plan *p = r->p;
+    int64_t width = p->y->ext[HALO_W];
+    for (int64_t w = 0; w < width; w++) {
+        bool full = w >= p->full.lo && w < p->full.hi;
+        int64_t cells = full ? p->full.hi - w : 1;
+        windows(r, at, taps_of(p, at.d, at.h, w, full, offset, index), w, cells, which);
+        w += cells - 1;
+    }
+}
+
+static void forward_part(void *arg, int64_t i)
+{
+    const pool_run *r = arg;
+    const pool_plan *p = r->p;
+    int32_t *which = p->which + i * p->y->ext[HALO_W] * p->lanes;
+    hl_range rows = hl_block_range(r->rows, r->parts, i);
+    for (int64_t row = rows.lo; row < rows.hi; row++)
+        forward_row(r, place_of(p, p->y, row), p->offset + i * p->taps, p->index + i * p->taps, which);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- backward */
+
+static void get_aux(const pool_run *r, int64_t from, int64_t lanes, int64_t cells, int32_t *which)
+{
+    const pool_plan *p = r->p;
+    int64_t step = p->at.s[HALO_W];
+    bool dense = step == lanes;
+    for (int64_t j = 0; j < (dense ? 1 : cells); j++) {
+        int64_t count = dense ? lanes * cells : lanes;
+        if (p->super.d.t[HALO_AUX].dtype == HALO_U8)
+            p->super.dev->kern->widen_u8((const uint8_t *)r->aux + from + j * step, which + j * lanes, count);
+        else
+            memcpy(which + j * lanes, (const int32_t *)r->aux + from + j * step, (size_t)count * sizeof(*which));
+    }
+}
+
+/* Windows w .. w + cells - 1 of one row give to their taps first .. first + taps - 1 along w. */
+static void give(const pool_run *r, place at, int64_t od, int64_t oh, int64_t tap, int64_t w, int64_t cells, int64_t kw, int64_t taps,
+                 const int32_t *which)
+{
+    const pool_plan *p = r->p;
+    const hl_kern *kern = p->super.dev->kern;
+    const halo_window *win = &p->super.d.window;
+    int64_t sw = p->xt.s[HALO_W], step = win->stride[2] * sw, kstep = win->dilation[2] * sw;
+    float *dx = r->x + x_at(p, at.n, at.block, at.d, at.h) + cell_of(p, 2, w, kw) * sw;
+    const float *dy = r->y + y_at(p, at.n, at.block, od, oh) + w * p->yt.s[HALO_W];
+    if (p->super.d.pool == HALO_POOL_MAX) {
+        kern->pool_max_bwd(dx, step, kstep, (int)taps, (int32_t)(tap + kw), cells, at.lanes, dy, p->yt.s[HALO_W],
+                           which + (w - p->outputs[2].lo) * at.lanes);
+        return;
+    }
+    int64_t count = taps_inside(p, 0, od) * taps_inside(p, 1, oh) * taps_inside(p, 2, w);
+    kern->pool_sum_bwd(dx, step, kstep, (int)taps, factor_of(p, count), cells, at.lanes, dy, p->yt.s[HALO_W]);
+}
+
+/* Everything that row (od, oh) of dy gives to the row `at` of dx, to which it is taps (kd, kh). */
+static void collect_row(const pool_run *r, place at, int64_t od, int64_t oh, int64_t tap, int32_t *which)
+{
+    const pool_plan *p = r->p;
+    hl_range outs = p->outputs[2];
+    int64_t kernel = p->super.d.window.kernel[2], width = p->x->ext[HALO_W];
+    if (p->super.d.pool == HALO_POOL_MAX) {
+        int64_t from = a_at(p, at.n, at.block, od, oh) + outs.lo * p->at.s[HALO_W];
+        get_aux(r, from, at.lanes, hl_range_len(outs), which);
+    }
+    for (int64_t w = outs.lo; w < outs.hi; w++) {
+        if (w == p->full.lo && p->full.hi > w) {
+            give(r, at, od, oh, tap, w, p->full.hi - w, 0, kernel, which);
+            w = p->full.hi - 1;
+            continue;
+        }
+        for (int64_t kw = 0; kw < kernel; kw++) {
+            int64_t q = cell_of(p, 2, w, kw);
+            if (q >= 0 && q < width) give(r, at, od, oh, tap, w, 1, kw, 1, which);
+        }
+    }
+}
+
+/* The output whose tap k covers cell q, or -1 .. there is none: *out is written when there is one. */
+static bool output_of(const pool_plan *p, int k, int64_t q, int64_t tap, int64_t *out)
+{
+    const halo_window *w = &p->super.d.window;
+    int64_t at = q + w->pad_lo[k] - tap * w->dilation[k];
+    if (at % w->stride[k] != 0) return false;
+    *out = at / w->stride[k];
+    return *out >= p->outputs[k].lo && *out < p->outputs[k].hi;
+}
+
+static void backward_row(const pool_run *r, place at, int32_t *which)
+{
+    const pool_plan *p = r->p;
+    const halo_window *win = &p->super.d.window;
+    float *dx = r->x + x_at(p, at.n, at.block, at.d, at.h);
+    int64_t sw = p->xt.s[HALO_W], width = p->x->ext[HALO_W], od, oh;
+    bool dense = sw == at.lanes;
+    for (int64_t w = 0; !p->super.d.accumulate && w < (dense ? 1 : width); w++)
+        memset(dx + w * sw, 0, (size_t)(at.lanes * (dense ? width : 1)) * sizeof(*dx));
+    for (int64_t kd = win->kernel[0] - 1; kd >= 0; kd--) {
+        if (!output_of(p, 0, at.d, kd, &od)) continue;
+        for (int64_t kh = win->kernel[1] - 1; kh >= 0; kh--)
+            if (output_of(p, 1, at.h, kh, &oh)) collect_row(r, at, od, oh, (kd * win->kernel[1] + kh) * win->kernel[2], which);
+    }
+}
+
+static void backward_part(void *arg, int64_t i)
+{
+    const pool_run *r = arg;
+    const pool_plan *p = r->p;
+    int32_t *which = p->which + i * hl_range_len(p->outputs[2]) * p->lanes;
+    hl_range rows = hl_block_range(r->rows, r->parts, i);
+    for (int64_t row = rows.lo; row < rows.hi; row++) backward_row(r, place_of(p, p->x, row), which);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- class */
+
+static bool window_valid(const halo_window *w)
+{
+    int64_t taps = 1;
+    for (int k = 0; k < 3; k++)
+        if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1 || !hl_mul64(taps, w->kernel[k], &taps)) return false;
+    return taps <= INT32_MAX;
+}
+
+/* AUX fits, and is there wherever the gradient will read it. */
+static bool aux_valid(const pool_plan *p, bool forward)
+{
+    const halo_op_desc *d = &p->super.d;
+    const halo_operand *a = &d->t[HALO_AUX];
+    if (a->dtype == HALO_NONE) return d->pool == HALO_POOL_AVG || forward;
+    bool type = a->dtype == HALO_I32 || (a->dtype == HALO_U8 && p->taps <= 256);
+    if (!type || !hl_operand_valid(a) || a->layout != p->y->layout || !hl_same_extents(a, p->y)) return false;
+    for (int k = 0; k < 3; k++)
+        if (p->outputs[k].lo < -a->margin[k][0] || p->outputs[k].hi > a->ext[HALO_D + k] + a->margin[k][1]) return false;
+    return true;
+}
+
+/* The outputs along dimension k that matter: y's box; backward, those of box and margin whose windows reach into dx's box. */
+static hl_range outputs_of(const pool_plan *p, int k, bool forward)
+{
+    hl_range r = {0, p->y->ext[HALO_D + k]};
+    if (forward) return r;
+    r.lo -= p->y->margin[k][0];
+    r.hi += p->y->margin[k][1];
+    while (r.lo < r.hi && cell_of(p, k, r.lo, p->super.d.window.kernel[k] - 1) < 0) r.lo++;
+    while (r.hi > r.lo && cell_of(p, k, r.hi - 1, 0) >= p->x->ext[HALO_D + k]) r.hi--;
+    return r;
+}
+
+static void shape(pool_plan *p, bool forward)
+{
+    const halo_op_desc *d = &p->super.d;
+    p->xr = forward ? HALO_X : HALO_DX;
+    p->yr = forward ? HALO_Y : HALO_DY;
+    p->x = &d->t[p->xr];
+    p->y = &d->t[p->yr];
+    p->xt = hl_operand_strides(p->x);
+    p->yt = hl_operand_strides(p->y);
+    p->at = hl_operand_strides(&d->t[HALO_AUX]);
+    p->x_first = hl_box_offset(p->x);
+    p->y_first = hl_box_offset(p->y);
+    p->a_first = hl_has(d, HALO_AUX) ? hl_box_offset(&d->t[HALO_AUX]) : 0;
+    p->lanes = p->x->layout == HALO_NDHWC ? p->x->ext[HALO_C] : hl_layout_block(p->x->layout);
+    p->blocks = hl_div_up(p->x->ext[HALO_C], p->lanes);
+    p->last_lanes = p->x->ext[HALO_C] - (p->blocks - 1) * p->lanes;
+    p->taps = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
+    for (int k = 0; k < 3; k++) p->outputs[k] = outputs_of(p, k, forward);
+    int64_t width = p->x->ext[HALO_W], low = forward ? p->x->margin[2][0] : 0, high = forward ? p->x->margin[2][1] : 0;
+    p->full = full_outputs(p, p->outputs[2], -low, width + high);
+    if (p->full.lo >= p->full.hi) p->full = (hl_range){INT64_MAX, INT64_MAX};
+}
+
+static int pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    bool forward = d->kind == HALO_OP_POOL_FWD;
+    halo_role xr = forward ? HALO_X : HALO_DX, yr = forward ? HALO_Y : HALO_DY;
+    const halo_operand *x = &d->t[xr], *y = &d->t[yr], *rows = forward ? y : x;
+    if (!hl_has_f32(d, xr) || !hl_has_f32(d, yr) || x->layout != y->layout || !window_valid(&d->window)) return 0;
+    if (x->ext[HALO_N] != y->ext[HALO_N] || x->ext[HALO_C] != y->ext[HALO_C]) return 0;
+    pool_plan p = {.super = {hl_cpu(dev), *d}};
+    shape(&p, forward);
+    if (!aux_valid(&p, forward)) return 0;
+    return hl_cpu_candidate(dev, "cpu", (double)(rows->ext[HALO_N] * p.blocks * rows->ext[HALO_D] * rows->ext[HALO_H]), out);
+}
+
+static void pool_destroy(halo_plan *plan)
+{
+    pool_plan *p = (pool_plan *)plan;
+    if (!p) return;
+    free(p->offset);
+    free(p->index);
+    free(p->which);
+    free(p);
+}
+
+static halo_status pool_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+{
+    pool_plan *p;
+    (void)choice;
+    HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
+    shape(p, d->kind == HALO_OP_POOL_FWD);
+    size_t parts = (size_t)p->super.dev->threads, row = (size_t)(hl_range_len(p->outputs[2]) * p->lanes);
+    halo_status st = HALO_OK;
+    HL_GOTO(st, hl_calloc(dev->ctx, parts * (size_t)p->taps, sizeof(*p->offset), "pooling windows", &p->offset), free_plan);
+    HL_GOTO(st, hl_calloc(dev->ctx, parts * (size_t)p->taps, sizeof(*p->index), "pooling windows", &p->index), free_plan);
+    HL_GOTO(st, hl_calloc(dev->ctx, parts * row, sizeof(*p->which), "pooling rows", &p->which), free_plan);
+    *out = (halo_plan *)p;
+    return HALO_OK;
+free_plan:
+    pool_destroy((halo_plan *)p);
+    return st;
+}
+
+static halo_status pool_do(halo_plan *plan, const halo_op_args *args)
+{
+    pool_plan *p = (pool_plan *)plan;
+    bool forward = p->super.d.kind == HALO_OP_POOL_FWD;
+    const int64_t *e = forward ? p->y->ext : p->x->ext;
+    pool_run r = {.p = p, .x = args->ptr[p->xr], .y = args->ptr[p->yr]};
+    r.aux = hl_has(&p->super.d, HALO_AUX) ? args->ptr[HALO_AUX] : NULL;
+    r.rows = e[HALO_N] * p->blocks * e[HALO_D] * e[HALO_H];
+    r.parts = hl_min64(r.rows, hl_parts(p->super.dev, hl_operand_box_elements(p->x)));
+    hl_parallel(p->super.dev, r.parts, forward ? forward_part : backward_part, &r);
+    return HALO_OK;
+}
+
+#define POOL(name, op)                                                                                       \
+    const halo_op_class name = {                                                                             \
+        .kind = op, .candidates = pool_candidates, .plan = pool_make, .run = pool_do, .destroy = pool_destroy}
+
+POOL(hl_cpu_pool_fwd, HALO_OP_POOL_FWD);
+POOL(hl_cpu_pool_bwd, HALO_OP_POOL_BWD);
