@@ -102,7 +102,7 @@ static void check_shapes(void)
     halo_norm_options norm = HALO_NORM_OPTIONS_INIT;
     halo_flatten_options flatten = HALO_FLATTEN_OPTIONS_INIT;
     halo_dense_options dense = HALO_DENSE_OPTIONS_INIT;
-    int a, b, c, joined, summed, flat, out;
+    int a = 0, b, c, joined = 0, summed = 0, flat = 0, out = 0;
     conv.filters = 5, dense.outputs = 7;
     bool ok = halo_network_conv(net, 0, "a", &conv, &a) == HALO_OK &&
               halo_network_norm(net, a, NULL, &norm, &b) == HALO_OK &&

@@ -112,7 +112,7 @@ static void check_independence(void)
         halo_network_activation(b, 0, NULL, HALO_ACT_RELU, 0, &id) == HALO_OK &&
         halo_network_conv(b, id, "c", &conv, &id) == HALO_OK &&
         halo_network_flatten(b, id, NULL, &(halo_flatten_options)HALO_FLATTEN_OPTIONS_INIT, &id) == HALO_OK;
-    hl_param_info *p, *q;
+    hl_param_info *p = NULL, *q = NULL;
     int n, m;
     if (!ok || hl_graph_params(a, &p, &n) != HALO_OK || hl_graph_params(b, &q, &m) != HALO_OK)
         tap_bail("build");
