@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * choices.c -- the memory of measured choices. The file is text, a line per op: implementation, seconds, key, separated by tabs; the first line
- * says what it is. Keys are compared as strings.
+ * choices.c -- the memory of measured choices. The file is text, a line per op: implementation, seconds, key,
+ * separated by tabs; the first line says what it is. Keys are compared as strings.
  */
 #include "cost/choices.h"
 
@@ -28,13 +28,13 @@ struct hl_choices {
     bool changed;
 };
 
-/* --------------------------------------------------------------------------------------------------------------- keys */
+/* --------------------------------------------------------------------------------------------------- keys */
 
 static void add_operand(hl_str *out, const halo_operand *o)
 {
     hl_str_addf(out, "%s:%s", hl_dtype_name(o->dtype), hl_layout_name(o->layout));
     for (int i = 0; i < HALO_DIMS; i++) {
-        hl_str_addf(out, "%c%" PRId64, "ncdhw"[i], o->ext[i]);
+        hl_str_addf(out, "%c%" PRId64, "ncdhw"[i], o -> ext[i]);
         if (o->alloc[i] != o->ext[i]) hl_str_addf(out, "/%" PRId64 "+%" PRId64, o->alloc[i], o->lo[i]);
     }
     for (int i = 0; i < 6; i++)
@@ -60,13 +60,14 @@ void hl_op_key(const halo_op_desc *d, hl_str *out)
         add_triple(out, "l", d->window.dilation);
         add_triple(out, "p", d->window.pad_lo);
     }
-    hl_str_addf(out, " act%d pool%d%d acc%d inf%d last%d rev%d img%d grp%" PRId64 " per%d loss%d opt%d larc%d", (int)d->act, (int)d->pool,
-                d->count_pad, d->accumulate, d->inference, d->channels_last, d->reverse, d->image, d->groups, d->per_sample, (int)d->loss,
-                (int)d->update.kind, (int)d->update.larc);
+    hl_str_addf(
+        out, " act%d pool%d%d acc%d inf%d last%d rev%d img%d grp%" PRId64 " per%d loss%d opt%d larc%d",
+        (int)d->act, (int)d->pool, d->count_pad, d->accumulate, d->inference, d->channels_last, d->reverse,
+        d->image, d->groups, d->per_sample, (int)d->loss, (int)d->update.kind, (int)d->update.larc);
     for (int i = 0; i < 6; i++) hl_str_addf(out, "%c", "zwk"[d->margin_mode[i / 2][i % 2]]);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- file */
+/* --------------------------------------------------------------------------------------------------- file */
 
 static halo_status add_entry(hl_choices *c, const char *key, const char *impl, double seconds)
 {
@@ -124,8 +125,10 @@ halo_status hl_choices_open(halo_device *dev, const char *path, hl_choices **cho
     snprintf(c->prefix, sizeof(c->prefix), "%s, %d threads: ", info.name, info.threads);
     halo_status st = path ? hl_strdup(dev->ctx, path, &c->path) : HALO_OK;
     if (st == HALO_OK) st = read_file(c);
-    if (st == HALO_OK) *choices = c;
-    else hl_choices_close(c);
+    if (st == HALO_OK)
+        *choices = c;
+    else
+        hl_choices_close(c);
     return st;
 }
 
@@ -134,7 +137,8 @@ halo_status hl_choices_save(hl_choices *c)
     hl_str text = {0};
     if (!c->path || !c->changed) return HALO_OK;
     hl_str_add(&text, first_line);
-    for (int i = 0; i < c->n; i++) hl_str_addf(&text, "%s\t%.6g\t%s\n", c->list[i].impl, c->list[i].seconds, c->list[i].key);
+    for (int i = 0; i < c->n; i++)
+        hl_str_addf(&text, "%s\t%.6g\t%s\n", c->list[i].impl, c->list[i].seconds, c->list[i].key);
     halo_status st = text.failed ? hl_fail(c->dev->ctx, HALO_ERR_NOMEM, "out of memory for '%s'", c->path)
                                  : hl_file_write(c->dev->ctx, c->path, text.s, text.len);
     hl_str_free(&text);
@@ -151,10 +155,11 @@ void hl_choices_close(hl_choices *c)
     free(c);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- pick */
+/* --------------------------------------------------------------------------------------------------- pick */
 
 /* The remembered candidate, if the device still offers it. */
-static const halo_candidate *remembered(const hl_choices *c, const char *key, const halo_candidate *list, int n, double *seconds)
+static const halo_candidate *remembered(const hl_choices *c, const char *key, const halo_candidate *list,
+                                        int n, double *seconds)
 {
     for (int i = 0; i < c->n; i++) {
         if (strcmp(c->list[i].key, key) != 0) continue;
@@ -167,8 +172,8 @@ static const halo_candidate *remembered(const hl_choices *c, const char *key, co
     return NULL;
 }
 
-static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *key, const halo_candidate *list, int n, halo_candidate *choice,
-                           double *seconds)
+static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *key,
+                           const halo_candidate *list, int n, halo_candidate *choice, double *seconds)
 {
     const halo_candidate *known = remembered(c, key, list, n, seconds);
     if (known) {
@@ -188,7 +193,8 @@ static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *
     return add_entry(c, key, choice->impl, *seconds);
 }
 
-halo_status hl_choices_pick(hl_choices *c, const halo_op_desc *desc, bool measure, halo_candidate *choice, double *seconds)
+halo_status hl_choices_pick(hl_choices *c, const halo_op_desc *desc, bool measure, halo_candidate *choice,
+                            double *seconds)
 {
     halo_candidate list[HALO_MAX_CANDIDATES];
     int n = hl_op_candidates(c->dev, desc, list), first = 0;

@@ -3,11 +3,12 @@
 
 #include <stdio.h>
 
-/* ---------------------------------------------------------------------------------------------------------- values */
+/* ------------------------------------------------------------------------------------------------- values */
 
 static halo_status value_slot(hl_program *p, hl_value **v)
 {
-    HL_TRY(hl_grow(p->ctx, &p->value, &p->value_cap, (size_t)p->values + 1, sizeof(*p->value), "program values"));
+    HL_TRY(hl_grow(p->ctx, &p->value, &p->value_cap, (size_t)p->values + 1, sizeof(*p->value),
+                   "program values"));
     *v = &p->value[p->values++];
     memset(*v, 0, sizeof(**v));
     (*v)->layer = (*v)->param = -1;
@@ -26,7 +27,8 @@ halo_status hl_value_new(hl_program *p, hl_value_kind kind, int layer, const cha
     return HALO_OK;
 }
 
-halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer, const char *suffix, int *value)
+halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer, const char *suffix,
+                          int *value)
 {
     HL_TRY(hl_value_new(p, kind, layer, suffix, value));
     hl_value *v = &p->value[*value];
@@ -41,17 +43,22 @@ halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer
 static void parameter_extents(const hl_param_info *info, int array, int64_t ext[HALO_DIMS])
 {
     for (int i = 0; i < HALO_DIMS; i++) ext[i] = 1;
-    if (array >= HL_ARRAYS) ext[HALO_W] = 2;
-    else if (info->role == HALO_RUN) ext[HALO_W] = 2 * info->count; /* mean, then variance */
-    else if (info->ndim == 1) ext[HALO_W] = info->count;
-    else for (int i = 0; i < info->ndim; i++) ext[i] = info->dim[i];
+    if (array >= HL_ARRAYS)
+        ext[HALO_W] = 2;
+    else if (info->role == HALO_RUN)
+        ext[HALO_W] = 2 * info->count; /* mean, then variance */
+    else if (info->ndim == 1)
+        ext[HALO_W] = info->count;
+    else
+        for (int i = 0; i < info->ndim; i++) ext[i] = info->dim[i];
 }
 
 halo_status hl_param_value(hl_program *p, int param, int array, int *value)
 {
     int *known = &p->param_value[param * HL_MODEL_ARRAYS + array];
     if (*known < 0) {
-        static const char *const names[HL_MODEL_ARRAYS] = {"", ".gradient", ".m", ".v", ".gradient_norm", ".norm"};
+        static const char *const names[HL_MODEL_ARRAYS] = {"",   ".gradient",      ".m",
+                                                           ".v", ".gradient_norm", ".norm"};
         const hl_param_info *info = &p->model->param[param];
         hl_value *v;
         HL_TRY(value_slot(p, &v));
@@ -86,17 +93,27 @@ halo_status hl_set_geometry(hl_program *p, halo_layout layout, halo_layout input
         v->operand = hl_operand_margined(v->dtype, of[v->cls], v->ext, v->margin);
         if (!hl_operand_bytes(&v->operand, &v->bytes))
             return hl_fail(p->ctx, HALO_ERR_SHAPE,
-                           "layer '%s': a tensor of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " is too large to index",
+                           "layer '%s': a tensor of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                           " x %" PRId64 " is too large to index",
                            too_large(p, v), v->ext[0], v->ext[1], v->ext[2], v->ext[3], v->ext[4]);
     }
     return HALO_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- steps */
+/* -------------------------------------------------------------------------------------------------- steps */
 
-hl_use hl_use_of(int value) { return (hl_use){.value = value}; }
-hl_use hl_use_flat(int value) { return (hl_use){.value = value, .flat = true}; }
-hl_use hl_use_samples(const hl_program *p, int layer, int value) { return (hl_use){.value = value, .rows = hl_layer_of(p, layer)->rows}; }
+hl_use hl_use_of(int value)
+{
+    return (hl_use){.value = value};
+}
+hl_use hl_use_flat(int value)
+{
+    return (hl_use){.value = value, .flat = true};
+}
+hl_use hl_use_samples(const hl_program *p, int layer, int value)
+{
+    return (hl_use){.value = value, .rows = hl_layer_of(p, layer)->rows};
+}
 
 halo_status hl_step_new(hl_program *p, hl_step_kind kind, hl_phase phase, int layer, hl_step **step)
 {
@@ -200,7 +217,8 @@ static halo_operand operand_of_use(const hl_program *p, const hl_use *u)
 {
     const hl_value *v = &p->value[u->value];
     halo_operand o = v->operand;
-    if (u->flat) return hl_operand_flat(o.dtype, o.alloc[0] * o.alloc[1] * o.alloc[2] * o.alloc[3] * o.alloc[4]);
+    if (u->flat)
+        return hl_operand_flat(o.dtype, o.alloc[0] * o.alloc[1] * o.alloc[2] * o.alloc[3] * o.alloc[4]);
     if (u->rows > 1) {
         const int64_t ext[HALO_DIMS] = {o.ext[HALO_N] / u->rows, o.ext[HALO_C] * u->rows, 1, 1, 1};
         return hl_operand_whole(o.dtype, o.layout, ext);
@@ -220,8 +238,10 @@ static halo_operand operand_of_use(const hl_program *p, const hl_use *u)
 void hl_step_operands(const hl_program *p, hl_step *s)
 {
     for (int r = 0; r < HALO_ROLES; r++) {
-        if (s->use[r].value < 0) s->desc.t[r].dtype = HALO_NONE;
-        else s->desc.t[r] = operand_of_use(p, &s->use[r]);
+        if (s->use[r].value < 0)
+            s->desc.t[r].dtype = HALO_NONE;
+        else
+            s->desc.t[r] = operand_of_use(p, &s->use[r]);
     }
 }
 
@@ -232,7 +252,7 @@ bool hl_step_valid(const hl_step *s)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- names */
+/* -------------------------------------------------------------------------------------------------- names */
 
 const char *hl_step_name(const hl_program *p, const hl_step *s)
 {
@@ -242,12 +262,14 @@ const char *hl_step_name(const hl_program *p, const hl_step *s)
 
 const char *hl_phase_direction(hl_phase phase)
 {
-    static const char *const names[HL_PHASES] = {"update", "update", "forward", "forward", "backward", "update", "update"};
+    static const char *const names[HL_PHASES] = {"update",   "update", "forward", "forward",
+                                                 "backward", "update", "update"};
     return names[phase];
 }
 
 const char *hl_value_kind_name(hl_value_kind kind)
 {
-    static const char *const names[HL_VALUE_KINDS] = {"input", "activation", "gradient", "saved", "statistics", "target", "parameter", "image"};
+    static const char *const names[HL_VALUE_KINDS] = {"input",      "activation", "gradient",  "saved",
+                                                      "statistics", "target",     "parameter", "image"};
     return names[kind];
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ir.h -- the inside of a program: what the compiler's passes work on, what a run runs, what `explain` prints.
+ * ir.h -- the inside of a program: what the compiler's passes work on, what a run runs, what `explain`
+ * prints.
  *
- * A *value* is a logical tensor: extents N C D H W, dtype, layout class, margins and what they hold, and where it is stored. A *step* is one
- * operation with a *use* of a value per role. Before `lower` a step stands for a whole layer; afterwards for one op of the backend contract.
- * Steps are sorted by phase, and their order is the order of execution.
+ * A *value* is a logical tensor: extents N C D H W, dtype, layout class, margins and what they hold, and
+ * where it is stored. A *step* is one operation with a *use* of a value per role. Before `lower` a step
+ * stands for a whole layer; afterwards for one op of the backend contract. Steps are sorted by phase, and
+ * their order is the order of execution.
  *
- * Nothing is named by address before `bind`: values are indices into hl_program.value, layers indices into the graph, parameters indices into
- * the model's list; -1 is none.
+ * Nothing is named by address before `bind`: values are indices into hl_program.value, layers indices into
+ * the graph, parameters indices into the model's list; -1 is none.
  */
 #ifndef HL_IR_H
 #define HL_IR_H
@@ -15,7 +17,7 @@
 #include "net/model.h"
 #include "net/program.h"
 
-/* ---------------------------------------------------------------------------------------------------------- values */
+/* ------------------------------------------------------------------------------------------------- values */
 
 typedef enum hl_value_kind {
     HL_VALUE_INPUT = 0,
@@ -24,16 +26,18 @@ typedef enum hl_value_kind {
     HL_VALUE_SAVED,      /* written forward for backward: argmax */
     HL_VALUE_STATISTICS, /* of norms, and the loss */
     HL_VALUE_TARGET,     /* targets and sample weights */
-    HL_VALUE_PARAMETER,  /* the model's: masters, their gradients, optimiser state, running statistics, squared norms */
-    HL_VALUE_IMAGE,      /* of weights, as a candidate wants them */
+    HL_VALUE_PARAMETER, /* the model's: masters, their gradients, optimiser state, running statistics, squared
+                           norms */
+    HL_VALUE_IMAGE,     /* of weights, as a candidate wants them */
     HL_VALUE_KINDS
 } hl_value_kind;
 
 /* Which physical layout a value takes, decided for all values of a class at once (choose). */
 typedef enum hl_layout_class {
     HL_CLASS_PLAIN = 0, /* vectors, statistics, parameters: ncdhw */
-    HL_CLASS_INPUT,     /* the input, and what pointwise ops and pools make of it, where its channels are fewer than a block */
-    HL_CLASS_PROGRAM,   /* every other activation and gradient */
+    HL_CLASS_INPUT,   /* the input, and what pointwise ops and pools make of it, where its channels are fewer
+                         than a block */
+    HL_CLASS_PROGRAM, /* every other activation and gradient */
     HL_CLASSES
 } hl_layout_class;
 
@@ -46,25 +50,26 @@ typedef struct hl_value {
     int64_t ext[HALO_DIMS];
     halo_dtype dtype;
     hl_layout_class cls;
-    int64_t margin[3][2];         /* cells allocated around the box */
-    halo_margin_mode mode[3];     /* what the margin of an axis holds when fresh: ZERO or WRAP */
-    bool dead;                    /* merged into another value, or of no use */
-    bool forever;                 /* keeps its content from run to run, or is read by the host: shares storage with nobody */
+    int64_t margin[3][2];     /* cells allocated around the box */
+    halo_margin_mode mode[3]; /* what the margin of an axis holds when fresh: ZERO or WRAP */
+    bool dead;                /* merged into another value, or of no use */
+    bool forever; /* keeps its content from run to run, or is read by the host: shares storage with nobody */
 
-    halo_operand operand;         /* geometry; margin = all of it (choose) */
+    halo_operand operand; /* geometry; margin = all of it (choose) */
     size_t bytes;
-    int first, last;              /* steps between which the content matters (fit) */
-    bool alone;                   /* shares storage with nobody: margins and padding lanes stay as they were cleared (fit) */
+    int first, last; /* steps between which the content matters (fit) */
+    bool alone; /* shares storage with nobody: margins and padding lanes stay as they were cleared (fit) */
     hl_region region;
-    size_t offset;                /* in the region */
-    int param;                    /* HL_VALUE_PARAMETER, HL_VALUE_IMAGE */
-    int array;                    /* HL_VALUE_PARAMETER: hl_model_array */
-    int image;                    /* HL_VALUE_IMAGE: the candidates' name for it */
+    size_t offset; /* in the region */
+    int param;     /* HL_VALUE_PARAMETER, HL_VALUE_IMAGE */
+    int array;     /* HL_VALUE_PARAMETER: hl_model_array */
+    int image;     /* HL_VALUE_IMAGE: the candidates' name for it */
 } hl_value;
 
-/* ----------------------------------------------------------------------------------------------------------- steps */
+/* -------------------------------------------------------------------------------------------------- steps */
 
-/* Exchange start/finish, redistribute, reduce start/finish and the loop over slabs join this list with their rooms. */
+/* Exchange start/finish, redistribute, reduce start/finish and the loop over slabs join this list with their
+ * rooms. */
 typedef enum hl_step_kind { HL_STEP_LAYER = 0, HL_STEP_OP } hl_step_kind;
 
 typedef enum hl_phase {
@@ -81,11 +86,13 @@ typedef enum hl_phase {
 /* A step's view of a value. */
 typedef struct hl_use {
     int value;
-    int64_t margin[3][2]; /* cells around the box that the op may read: what its window needs, at most the value's margin */
-    int64_t grow[3][2];   /* cells by which the box is larger than the value's own: gradients of periodic windows */
-    int64_t c_lo, c_ext;  /* a range of channels; c_ext 0: all */
-    bool flat;            /* seen as a vector of elements */
-    int64_t rows;         /* > 1: rows of a vector seen as one sample: [N rows, F] as [N, rows F] */
+    int64_t margin[3][2]; /* cells around the box that the op may read: what its window needs, at most the
+                             value's margin */
+    int64_t
+        grow[3][2]; /* cells by which the box is larger than the value's own: gradients of periodic windows */
+    int64_t c_lo, c_ext; /* a range of channels; c_ext 0: all */
+    bool flat;           /* seen as a vector of elements */
+    int64_t rows;        /* > 1: rows of a vector seen as one sample: [N rows, F] as [N, rows F] */
 } hl_use;
 
 typedef struct hl_step {
@@ -114,10 +121,12 @@ typedef enum hl_edge {
     HL_EDGE_ALIAS     /* the gradient of the output is the gradient of the input: one value */
 } hl_edge;
 
-/* --------------------------------------------------------------------------------------------------------- program */
+/* ------------------------------------------------------------------------------------------------ program */
 
 /* For tests: what a pass would do is left out. */
-typedef struct hl_compile_switches { bool no_fuse, no_inplace, no_reuse, no_alone; } hl_compile_switches;
+typedef struct hl_compile_switches {
+    bool no_fuse, no_inplace, no_reuse, no_alone;
+} hl_compile_switches;
 
 struct hl_program {
     halo_context *ctx;
@@ -137,13 +146,13 @@ struct hl_program {
     int phase[HL_PHASES + 1]; /* first step of each phase, from bind on */
 
     /* per layer of the graph */
-    bool *live;      /* the output depends on it */
-    bool *needs;     /* its output's gradient is wanted */
-    int *y, *g;      /* values: output and its gradient */
+    bool *live;  /* the output depends on it */
+    bool *needs; /* its output's gradient is wanted */
+    int *y, *g;  /* values: output and its gradient */
     int *aux, *stat, *stat2;
-    bool *early;     /* activation in front of a max pool: its derivative is applied to the pool's gradient */
-    int *fused;      /* conv, dense, norm: the activation layer that it computes too */
-    hl_edge *edge;   /* [layers][HL_INPUTS_MAX] */
+    bool *early;   /* activation in front of a max pool: its derivative is applied to the pool's gradient */
+    int *fused;    /* conv, dense, norm: the activation layer that it computes too */
+    hl_edge *edge; /* [layers][HL_INPUTS_MAX] */
 
     int target, weight, loss; /* values: targets, sample weights, loss sums */
     int *param_value;         /* [parameters][HL_MODEL_ARRAYS] */
@@ -158,11 +167,13 @@ struct hl_program {
     bool timing;
 };
 
-/* -------------------------------------------------------------------------------------------- building, in ir.c */
+/* -------------------------------------------------------------------------------------------- building, in
+ * ir.c */
 
 halo_status hl_value_new(hl_program *p, hl_value_kind kind, int layer, const char *suffix, int *value);
 /* One more value like another (extents, dtype, class; no margins): a gradient, or a temporary. */
-halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer, const char *suffix, int *value);
+halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer, const char *suffix,
+                          int *value);
 /* The value that stands for an array of a parameter. */
 halo_status hl_param_value(hl_program *p, int param, int array, int *value);
 /* Appends a step; *step is valid until the next one is appended. */
@@ -178,13 +189,17 @@ hl_use hl_use_samples(const hl_program *p, int layer, int value);
 /* Index of the layer's parameter with this role (the first), or -1. */
 int hl_layer_param(const hl_program *p, int layer, halo_role role);
 /* Layer index of an input slot. */
-static inline const hl_layer *hl_layer_of(const hl_program *p, int layer) { return &p->net->layer[layer]; }
+static inline const hl_layer *hl_layer_of(const hl_program *p, int layer)
+{
+    return &p->net->layer[layer];
+}
 
 /* True when the op writes this role; and when it reads it. STAT of a loss, say, is both. */
 bool hl_step_writes(const hl_step *s, halo_role role);
 bool hl_step_reads(const hl_step *s, halo_role role);
 
-/* The geometry of all values for one pair of layouts; an error names the layer whose tensor is too large to index. */
+/* The geometry of all values for one pair of layouts; an error names the layer whose tensor is too large to
+ * index. */
 halo_status hl_set_geometry(hl_program *p, halo_layout layout, halo_layout input_layout);
 /* desc.t[] of a step from the geometry of its values. */
 void hl_step_operands(const hl_program *p, hl_step *s);
@@ -197,6 +212,7 @@ const char *hl_phase_direction(hl_phase phase);
 const char *hl_value_kind_name(hl_value_kind kind);
 
 /* hl_compile with passes left out. */
-halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program);
+halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off,
+                            hl_program **program);
 
 #endif

@@ -5,9 +5,13 @@
 
 enum { HL_PARAM_ALIGN = 64 }; /* bytes */
 
-static bool running(const hl_param_info *p) { return p->role == HALO_RUN; }
+static bool running(const hl_param_info *p)
+{
+    return p->role == HALO_RUN;
+}
 
-/* Trainable parameters from the last layer to the first; a layer's own keep their order. Running statistics in layer order, packed. */
+/* Trainable parameters from the last layer to the first; a layer's own keep their order. Running statistics
+ * in layer order, packed. */
 static void lay_out(hl_model *m)
 {
     int64_t unit = HL_PARAM_ALIGN / (int64_t)hl_dtype_size(m->dev->master), at = 0, run = 0;
@@ -75,7 +79,8 @@ static void want_state(hl_model *m, const hl_optim_spec *optim)
     m->has_state[1] = adam;
 }
 
-halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net, const hl_optim_spec *optim, hl_model **model)
+halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net,
+                            const hl_optim_spec *optim, hl_model **model)
 {
     hl_model *m;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*m), "model", &m));
@@ -86,7 +91,8 @@ halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct ha
     m->version = 1;
     want_state(m, optim);
     HL_GOTO(st, hl_graph_params(net, &m->param, &m->params), destroy);
-    HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset), destroy);
+    HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset),
+            destroy);
     lay_out(m);
     HL_GOTO(st, allocate(m), destroy);
     HL_GOTO(st, initialise(m), destroy);
@@ -130,7 +136,8 @@ bool hl_model_has(const hl_model *m, int param, hl_array a)
 
 void *hl_model_address(const hl_model *m, int param, int array)
 {
-    if (array >= HL_ARRAYS) return (double *)m->norms + 2 * ((array == HL_MODEL_WEIGHT_NORM ? m->params : 0) + param);
+    if (array >= HL_ARRAYS)
+        return (double *)m->norms + 2 * ((array == HL_MODEL_WEIGHT_NORM ? m->params : 0) + param);
     if (running(&m->param[param])) return (float *)m->running + m->offset[param];
     return (char *)m->base[array] + (size_t)m->offset[param] * hl_dtype_size(m->dev->master);
 }
@@ -141,7 +148,10 @@ halo_dtype hl_model_array_dtype(const hl_model *m, int param, int array)
     return running(&m->param[param]) ? HALO_F32 : m->dev->master;
 }
 
-int64_t hl_model_array_count(const hl_model *m, int param, int array) { return array >= HL_ARRAYS ? 2 : m->param[param].count; }
+int64_t hl_model_array_count(const hl_model *m, int param, int array)
+{
+    return array >= HL_ARRAYS ? 2 : m->param[param].count;
+}
 
 static halo_operand flat(const hl_model *m, int param, hl_array a)
 {
@@ -164,23 +174,46 @@ static halo_status set(hl_model *m, int param, hl_array a, halo_dtype type, cons
     return m->dev->ops->upload(m->dev, &o, hl_model_address(m, param, a), type, host);
 }
 
-halo_status hl_model_get(hl_model *m, int param, hl_array a, double *host) { return get(m, param, a, HALO_F64, host); }
-halo_status hl_model_set(hl_model *m, int param, hl_array a, const double *host) { return set(m, param, a, HALO_F64, host); }
-halo_status hl_model_get_raw(hl_model *m, int param, hl_array a, void *host) { return get(m, param, a, m->dev->master, host); }
-halo_status hl_model_set_raw(hl_model *m, int param, hl_array a, const void *host) { return set(m, param, a, m->dev->master, host); }
+halo_status hl_model_get(hl_model *m, int param, hl_array a, double *host)
+{
+    return get(m, param, a, HALO_F64, host);
+}
+halo_status hl_model_set(hl_model *m, int param, hl_array a, const double *host)
+{
+    return set(m, param, a, HALO_F64, host);
+}
+halo_status hl_model_get_raw(hl_model *m, int param, hl_array a, void *host)
+{
+    return get(m, param, a, m->dev->master, host);
+}
+halo_status hl_model_set_raw(hl_model *m, int param, hl_array a, const void *host)
+{
+    return set(m, param, a, m->dev->master, host);
+}
 
-halo_dtype hl_model_dtype(const hl_model *m) { return m->dev->master; }
+halo_dtype hl_model_dtype(const hl_model *m)
+{
+    return m->dev->master;
+}
 
 halo_status hl_model_gradient_range(hl_model *m, void **ptr, int64_t *elements)
 {
-    if (!m->has_optim) return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' is for evaluation and has no gradients", m->net->name);
+    if (!m->has_optim)
+        return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' is for evaluation and has no gradients",
+                       m->net->name);
     *ptr = m->base[HL_GRADIENT];
     *elements = m->elements;
     return HALO_OK;
 }
 
-int64_t hl_model_steps(const hl_model *m) { return m->steps; }
-void hl_model_set_steps(hl_model *m, int64_t t) { m->steps = t; }
+int64_t hl_model_steps(const hl_model *m)
+{
+    return m->steps;
+}
+void hl_model_set_steps(hl_model *m, int64_t t)
+{
+    m->steps = t;
+}
 
 size_t hl_model_weight_bytes(const hl_model *m)
 {
@@ -191,5 +224,6 @@ size_t hl_model_weight_bytes(const hl_model *m)
 size_t hl_model_state_bytes(const hl_model *m)
 {
     size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
-    return bytes * (size_t)(m->has_state[0] + m->has_state[1]) + (m->has_optim ? (size_t)m->params * 4 * sizeof(double) : 0);
+    return bytes * (size_t)(m->has_state[0] + m->has_state[1]) +
+           (m->has_optim ? (size_t)m->params * 4 * sizeof(double) : 0);
 }

@@ -2,16 +2,18 @@
 /*
  * model.h -- the inside of a model: where every parameter lies.
  *
- * Masters and gradients are each one allocation, in backward order (the last layer first), so that a group of gradients that are complete
- * together is a range. Every parameter starts at a multiple of 64 bytes; the few elements between are zero and stay so, and a sum over ranks
- * may include them. Running statistics of a norm are one f32 array [2][C], as the contract has it.
+ * Masters and gradients are each one allocation, in backward order (the last layer first), so that a group of
+ * gradients that are complete together is a range. Every parameter starts at a multiple of 64 bytes; the few
+ * elements between are zero and stay so, and a sum over ranks may include them. Running statistics of a norm
+ * are one f32 array [2][C], as the contract has it.
  */
 #ifndef HL_MODEL_H
 #define HL_MODEL_H
 
 #include "net/program.h"
 
-/* hl_array, and the squared norms: f64 [2] per parameter (sum of squares, values that are not finite) of gradients and weights. */
+/* hl_array, and the squared norms: f64 [2] per parameter (sum of squares, values that are not finite) of
+ * gradients and weights. */
 typedef enum hl_model_array {
     HL_MODEL_GRADIENT_NORM = HL_ARRAYS,
     HL_MODEL_WEIGHT_NORM,
@@ -28,7 +30,8 @@ struct hl_model {
     hl_optim_spec optim;
     bool has_state[2];
 
-    int64_t *offset;  /* [params] in elements, in masters, gradients and states; of running statistics: in `running` */
+    int64_t *offset;  /* [params] in elements, in masters, gradients and states; of running statistics: in
+                         `running` */
     int64_t elements; /* of masters */
     int64_t running_elements;
     void *base[HL_ARRAYS]; /* masters, gradients, state 1 and 2; NULL where absent */

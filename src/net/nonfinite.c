@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nonfinite.c -- where a value that is not finite began. Storage is shared, so that after a step most values are gone: the step is run again
- * from its input, which is still there, and every op's outputs are looked at on the way. Running statistics are moved once more by that; a
- * run that comes here goes on from its last checkpoint.
+ * nonfinite.c -- where a value that is not finite began. Storage is shared, so that after a step most values
+ * are gone: the step is run again from its input, which is still there, and every op's outputs are looked at
+ * on the way. Running statistics are moved once more by that; a run that comes here goes on from its last
+ * checkpoint.
  */
 #include "net/nonfinite.h"
 
@@ -14,7 +15,8 @@ typedef struct place {
 static bool is_bad(halo_dtype type, const void *host, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(type == HALO_F64 ? ((const double *)host)[i] : (double)((const float *)host)[i])) return true;
+        if (!isfinite(type == HALO_F64 ? ((const double *)host)[i] : (double)((const float *)host)[i]))
+            return true;
     return false;
 }
 
@@ -41,7 +43,8 @@ static bool worth_looking(const hl_program *p, const hl_step *s, halo_role role)
 {
     if (!hl_step_writes(s, role)) return false;
     hl_value_kind kind = p->value[s->use[role].value].kind;
-    return kind == HL_VALUE_ACTIVATION || kind == HL_VALUE_GRADIENT || (kind == HL_VALUE_PARAMETER && role != HALO_RUN);
+    return kind == HL_VALUE_ACTIVATION || kind == HL_VALUE_GRADIENT ||
+           (kind == HL_VALUE_PARAMETER && role != HALO_RUN);
 }
 
 static halo_status look_after(hl_program *p, const hl_step *s, place *where)
@@ -98,9 +101,12 @@ halo_status hl_report_nonfinite(hl_program *p)
 {
     place where = {NULL, false};
     HL_TRY(find_entered(p, &where));
-    if (!where.found) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the loss or the sum of squares of the gradients is not finite");
+    if (!where.found)
+        return hl_fail(p->ctx, HALO_ERR_NONFINITE,
+                       "the loss or the sum of squares of the gradients is not finite");
     if (!where.step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
     const char *what = where.step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
-    return hl_fail(p->ctx, HALO_ERR_NONFINITE, "layer '%s': %s is not finite (%s); the weights were not changed", name_of(p, &where), what,
-                   hl_op_kind_name(where.step->desc.kind));
+    return hl_fail(p->ctx, HALO_ERR_NONFINITE,
+                   "layer '%s': %s is not finite (%s); the weights were not changed", name_of(p, &where),
+                   what, hl_op_kind_name(where.step->desc.kind));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.c -- a program as text: a table of values, a table of steps. Columns that a pass has not filled yet are empty.
+ * print.c -- a program as text: a table of values, a table of steps. Columns that a pass has not filled yet
+ * are empty.
  */
 #include "net/ir.h"
 
@@ -8,7 +9,8 @@
 
 static void text_of_extents(const int64_t ext[HALO_DIMS], char *out, size_t size)
 {
-    snprintf(out, size, "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, ext[0], ext[1], ext[2], ext[3], ext[4]);
+    snprintf(out, size, "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, ext[0], ext[1], ext[2],
+             ext[3], ext[4]);
 }
 
 /* "1,1 1,1 1,1 zero", or nothing. */
@@ -18,18 +20,21 @@ static void text_of_margin(const hl_value *v, char *out, size_t size)
     out[0] = '\0';
     for (int a = 0; a < 3; a++) {
         if (!v->margin[a][0] && !v->margin[a][1]) continue;
-        at += snprintf(out + at, size - (size_t)at, "%s%c%" PRId64 ",%" PRId64 "%s", at ? " " : "", "dhw"[a], v->margin[a][0], v->margin[a][1],
-                       v->mode[a] == HALO_MARGIN_WRAP ? "~" : "");
+        at += snprintf(out + at, size - (size_t)at, "%s%c%" PRId64 ",%" PRId64 "%s", at ? " " : "", "dhw"[a],
+                       v -> margin[a][0], v -> margin[a][1], v -> mode[a] == HALO_MARGIN_WRAP ? "~" : "");
     }
 }
 
-static bool shown(const hl_value *v) { return !v->dead && v->kind != HL_VALUE_PARAMETER; }
+static bool shown(const hl_value *v)
+{
+    return !v->dead && v->kind != HL_VALUE_PARAMETER;
+}
 
 static void print_values(const hl_program *p, hl_str *out)
 {
     bool placed = strcmp(p->after, "fit") == 0 || strcmp(p->after, "bind") == 0;
-    hl_str_addf(out, "%-5s %-24s %-10s %-5s %-9s %-22s %-22s %12s %6s %s\n", "value", "name", "kind", "type", "layout", "n x c x d x h x w", "margin",
-                "bytes", "steps", placed ? "      offset" : "");
+    hl_str_addf(out, "%-5s %-24s %-10s %-5s %-9s %-22s %-22s %12s %6s %s\n", "value", "name", "kind", "type",
+                "layout", "n x c x d x h x w", "margin", "bytes", "steps", placed ? "      offset" : "");
     for (int i = 0; i < p->values; i++) {
         const hl_value *v = &p->value[i];
         char ext[80], margin[80], life[32] = "", offset[32] = "";
@@ -37,12 +42,16 @@ static void print_values(const hl_program *p, hl_str *out)
         text_of_extents(v->ext, ext, sizeof(ext));
         text_of_margin(v, margin, sizeof(margin));
         if (placed && v->region == HL_REGION_ARENA) {
-            if (v->alone) snprintf(life, sizeof(life), "alone");
-            else snprintf(life, sizeof(life), "%d-%d", v->first, v->last);
+            if (v->alone)
+                snprintf(life, sizeof(life), "alone");
+            else
+                snprintf(life, sizeof(life), "%d-%d", v->first, v->last);
             snprintf(offset, sizeof(offset), "%12zu", v->offset);
         }
-        hl_str_addf(out, "%-5d %-24s %-10s %-5s %-9s %-22s %-22s %12zu %6s %s\n", i, v->name, hl_value_kind_name(v->kind), hl_dtype_name(v->dtype),
-                    v->operand.dtype ? hl_layout_name(v->operand.layout) : "", ext, margin, v->bytes, life, offset);
+        hl_str_addf(out, "%-5d %-24s %-10s %-5s %-9s %-22s %-22s %12zu %6s %s\n", i, v->name,
+                    hl_value_kind_name(v->kind), hl_dtype_name(v->dtype),
+                    v->operand.dtype ? hl_layout_name(v->operand.layout) : "", ext, margin, v->bytes, life,
+                    offset);
     }
 }
 
@@ -53,9 +62,12 @@ static void add_uses(const hl_program *p, const hl_step *s, hl_str *out)
         int value = s->use[r].value;
         if (value < 0) continue;
         const hl_value *v = &p->value[value];
-        if (v->kind == HL_VALUE_PARAMETER) hl_str_addf(out, " %s=%s", hl_role_name((halo_role)r), v->name);
-        else hl_str_addf(out, " %s=%d", hl_role_name((halo_role)r), value);
-        if (s->use[r].c_ext > 0) hl_str_addf(out, "[c %" PRId64 "+%" PRId64 "]", s->use[r].c_lo, s->use[r].c_ext);
+        if (v->kind == HL_VALUE_PARAMETER)
+            hl_str_addf(out, " %s=%s", hl_role_name((halo_role)r), v->name);
+        else
+            hl_str_addf(out, " %s=%d", hl_role_name((halo_role)r), value);
+        if (s->use[r].c_ext > 0)
+            hl_str_addf(out, "[c %" PRId64 "+%" PRId64 "]", s->use[r].c_lo, s->use[r].c_ext);
     }
     if (s->image >= 0) hl_str_addf(out, " image=%d", s->image);
     if (s->desc.accumulate) hl_str_add(out, " +=");
@@ -70,21 +82,31 @@ static void add_layer(const hl_program *p, const hl_step *s, hl_str *out)
     hl_str_addf(out, s->phase == HL_PHASE_BACKWARD ? " dy=%d dx=" : " y=%d x=", of[s->layer]);
     for (int k = 0; k < l->inputs; k++) {
         hl_edge e = p->edge[s->layer * HL_INPUTS_MAX + k];
-        if (s->phase != HL_PHASE_BACKWARD) hl_str_addf(out, "%s%d", k ? "," : "", of[l->input[k]]);
-        else if (e != HL_EDGE_NONE) hl_str_addf(out, "%s%d%s", k ? "," : "", of[l->input[k]], e == HL_EDGE_ADD ? "+" : e == HL_EDGE_ALIAS ? "=" : "");
+        if (s->phase != HL_PHASE_BACKWARD)
+            hl_str_addf(out, "%s%d", k ? "," : "", of[l->input[k]]);
+        else if (e != HL_EDGE_NONE)
+            hl_str_addf(out, "%s%d%s", k ? "," : "", of[l->input[k]],
+                        e == HL_EDGE_ADD     ? "+"
+                        : e == HL_EDGE_ALIAS ? "="
+                                             : "");
     }
 }
 
 static void print_steps(const hl_program *p, hl_str *out)
 {
-    static const char *const phases[HL_PHASES] = {"images", "norms", "forward", "loss", "backward", "norms", "update"};
-    hl_str_addf(out, "\n%-5s %-9s %-24s %-18s %-22s %10s %10s  %s\n", "step", "phase", "layer", "op", "implementation", "Mflop", "MiB", "values");
+    static const char *const phases[HL_PHASES] = {"images",   "norms", "forward", "loss",
+                                                  "backward", "norms", "update"};
+    hl_str_addf(out, "\n%-5s %-9s %-24s %-18s %-22s %10s %10s  %s\n", "step", "phase", "layer", "op",
+                "implementation", "Mflop", "MiB", "values");
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
-        hl_str_addf(out, "%-5d %-9s %-24s %-18s %-22s %10.3f %10.3f ", i, phases[s->phase], hl_step_name(p, s),
-                    s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer", s->choice.impl, s->flops * 1e-6, s->bytes / 1048576.0);
-        if (s->kind == HL_STEP_OP) add_uses(p, s, out);
-        else add_layer(p, s, out);
+        hl_str_addf(out, "%-5d %-9s %-24s %-18s %-22s %10.3f %10.3f ", i, phases[s->phase],
+                    hl_step_name(p, s), s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer",
+                    s->choice.impl, s->flops * 1e-6, s->bytes / 1048576.0);
+        if (s->kind == HL_STEP_OP)
+            add_uses(p, s, out);
+        else
+            add_layer(p, s, out);
         hl_str_add(out, "\n");
     }
 }
@@ -94,16 +116,23 @@ static void print_totals(const hl_program *p, hl_str *out)
     const double mib = 1048576.0;
     hl_program_info info;
     hl_program_info_get(p, &info);
-    hl_str_addf(out, "\n%" PRId64 " parameters, %.3f Gflop forward, %.3f Gflop a step, %d activation reorders, %d reference implementations\n",
-                info.parameters, info.flops_forward * 1e-9, info.flops_step * 1e-9, info.reorders, info.references);
-    hl_str_addf(out, "%.1f MiB: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f\n", (double)info.peak_bytes / mib,
-                (double)info.weight_bytes / mib, (double)info.state_bytes / mib, (double)info.activation_bytes / mib, (double)info.scratch_bytes / mib);
+    hl_str_addf(out,
+                "\n%" PRId64 " parameters, %.3f Gflop forward, %.3f Gflop a step, %d activation reorders, %d "
+                             "reference implementations\n",
+                info.parameters, info.flops_forward * 1e-9, info.flops_step * 1e-9, info.reorders,
+                info.references);
+    hl_str_addf(out, "%.1f MiB: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f\n",
+                (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
+                (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
+                (double)info.scratch_bytes / mib);
 }
 
 halo_status hl_program_print(const hl_program *p, hl_str *out)
 {
-    hl_str_addf(out, "%s, batch %" PRId64 ", %s, after %s", p->net->name, p->opt.batch, p->opt.training ? "training" : "evaluation", p->after);
-    if (p->layout != HALO_LAYOUTS) hl_str_addf(out, ", layout %s, input %s", hl_layout_name(p->layout), hl_layout_name(p->input_layout));
+    hl_str_addf(out, "%s, batch %" PRId64 ", %s, after %s", p->net->name, p->opt.batch,
+                p->opt.training ? "training" : "evaluation", p->after);
+    if (p->layout != HALO_LAYOUTS)
+        hl_str_addf(out, ", layout %s, input %s", hl_layout_name(p->layout), hl_layout_name(p->input_layout));
     hl_str_add(out, "\n\n");
     print_values(p, out);
     print_steps(p, out);

@@ -8,9 +8,9 @@ static const struct {
     const char *name;
     halo_status (*run)(hl_program *p);
 } passes[] = {
-    {"shape", hl_pass_shape},         {"place", hl_pass_place},     {"differentiate", hl_pass_differentiate},
-    {"precision", hl_pass_precision}, {"lower", hl_pass_lower},     {"inplace", hl_pass_inplace},
-    {"margins", hl_pass_margins},     {"choose", hl_pass_choose},   {"fit", hl_pass_fit},
+    {"shape", hl_pass_shape},         {"place", hl_pass_place},   {"differentiate", hl_pass_differentiate},
+    {"precision", hl_pass_precision}, {"lower", hl_pass_lower},   {"inplace", hl_pass_inplace},
+    {"margins", hl_pass_margins},     {"choose", hl_pass_choose}, {"fit", hl_pass_fit},
     {"bind", hl_pass_bind},
 };
 
@@ -40,13 +40,17 @@ static halo_status index_arrays(hl_program *p)
 static halo_status check_options(const hl_model *m, const hl_compile_options *o)
 {
     if (o->batch < 1) return hl_fail(m->ctx, HALO_ERR_USAGE, "a batch of %" PRId64 " samples", o->batch);
-    if (o->training && !m->has_optim) return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' was made for evaluation", m->net->name);
-    if (m->net->layers < 2) return hl_fail(m->ctx, HALO_ERR_USAGE, "network '%s' has no layers", m->net->name);
+    if (o->training && !m->has_optim)
+        return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' was made for evaluation", m->net->name);
+    if (m->net->layers < 2)
+        return hl_fail(m->ctx, HALO_ERR_USAGE, "network '%s' has no layers", m->net->name);
     if (!o->after) return HALO_OK;
     for (size_t i = 0; i < HL_COUNT(passes); i++)
         if (strcmp(o->after, passes[i].name) == 0) return HALO_OK;
     return hl_fail(m->ctx, HALO_ERR_USAGE,
-                   "no pass '%s'; they are shape, place, differentiate, precision, lower, inplace, margins, choose, fit, bind", o->after);
+                   "no pass '%s'; they are shape, place, differentiate, precision, lower, inplace, margins, "
+                   "choose, fit, bind",
+                   o->after);
 }
 
 static halo_status run_passes(hl_program *p)
@@ -59,7 +63,8 @@ static halo_status run_passes(hl_program *p)
     return HALO_OK;
 }
 
-halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program)
+halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off,
+                            hl_program **program)
 {
     hl_program *p;
     halo_status st;
@@ -98,13 +103,13 @@ void hl_program_destroy(hl_program *p)
     if (p->arena) p->dev->ops->release(p->dev, p->arena);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
-    void *const owned[] = {p->host, p->value, p->step, p->live, p->needs, p->y, p->g, p->aux, p->stat, p->stat2, p->early, p->fused, p->edge,
-                           p->param_value};
+    void *const owned[] = {p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,
+                           p->aux,  p->stat,  p->stat2, p->early, p->fused, p->edge, p->param_value};
     for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);
     free(p);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- explain */
+/* ------------------------------------------------------------------------------------------------ explain */
 
 static bool is_activation(const hl_program *p, int value)
 {
@@ -113,8 +118,8 @@ static bool is_activation(const hl_program *p, int value)
 
 static bool reorders(const hl_program *p, const hl_step *s)
 {
-    return s->desc.kind == HALO_OP_COPY && is_activation(p, s->use[HALO_X].value) && is_activation(p, s->use[HALO_Y].value) &&
-           s->desc.t[HALO_X].layout != s->desc.t[HALO_Y].layout;
+    return s->desc.kind == HALO_OP_COPY && is_activation(p, s->use[HALO_X].value) &&
+           is_activation(p, s->use[HALO_Y].value) && s->desc.t[HALO_X].layout != s->desc.t[HALO_Y].layout;
 }
 
 void hl_program_info_get(const hl_program *p, hl_program_info *info)

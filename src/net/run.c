@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c -- one training step or one evaluation: data up, the steps of each phase in order, a few numbers down.
+ * run.c -- one training step or one evaluation: data up, the steps of each phase in order, a few numbers
+ * down.
  *
- * The host looks at the device twice in a training step: at the loss and the gradients' square sums before the updates (finiteness, clipping),
- * which is where all ranks will have to agree anyway.
+ * The host looks at the device twice in a training step: at the loss and the gradients' square sums before
+ * the updates (finiteness, clipping), which is where all ranks will have to agree anyway.
  */
 #include "net/ir.h"
 
@@ -32,14 +33,20 @@ halo_status hl_run_phase(hl_program *p, hl_phase phase)
 }
 
 /* Address of a value of the arena. */
-static void *storage(const hl_program *p, int value) { return (char *)p->arena + p->value[value].offset; }
+static void *storage(const hl_program *p, int value)
+{
+    return (char *)p->arena + p->value[value].offset;
+}
 
 static halo_status upload(hl_program *p, int value, halo_dtype host_dtype, const void *host)
 {
     return p->dev->ops->upload(p->dev, &p->value[value].operand, storage(p, value), host_dtype, host);
 }
 
-static int64_t rows_of(const hl_program *p) { return hl_layer_of(p, p->net->layers - 1)->rows; }
+static int64_t rows_of(const hl_program *p)
+{
+    return hl_layer_of(p, p->net->layers - 1)->rows;
+}
 
 /* Targets; where samples are cut into rows, once per row. */
 static halo_status load_targets(hl_program *p, const float *y)
@@ -51,7 +58,8 @@ static halo_status load_targets(hl_program *p, const float *y)
     o.ext[HALO_N] = 1;
     for (int64_t n = 0; n < p->opt.batch * rows; n++) {
         o.lo[HALO_N] = n;
-        HL_TRY(p->dev->ops->upload(p->dev, &o, storage(p, p->target), HALO_F32, y + (size_t)(n / rows) * size));
+        HL_TRY(
+            p->dev->ops->upload(p->dev, &o, storage(p, p->target), HALO_F32, y + (size_t)(n / rows) * size));
     }
     return HALO_OK;
 }
@@ -142,10 +150,12 @@ static halo_status clear_gradients(hl_program *p, const hl_step_options *options
 {
     hl_model *m = p->model;
     if (!p->opt.accumulate || options->accumulate) return HALO_OK;
-    return p->dev->ops->fill(p->dev, m->base[HL_GRADIENT], 0, (size_t)m->elements * hl_dtype_size(m->dev->master), NULL);
+    return p->dev->ops->fill(p->dev, m->base[HL_GRADIENT], 0,
+                             (size_t)m->elements * hl_dtype_size(m->dev->master), NULL);
 }
 
-static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options, hl_step_result *result)
+static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
+                         hl_step_result *result)
 {
     p->record.seed = options->seed;
     p->record.step = options->step;
@@ -160,7 +170,8 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     return p->dev->ops->wait(p->dev, NULL);
 }
 
-halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step_options *options, hl_step_result *result)
+halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
+                             hl_step_result *result)
 {
     HL_BUG_UNLESS(p->opt.training && p->arena && batch->x && batch->y);
     HL_BUG_UNLESS(p->opt.accumulate || !options->accumulate);
@@ -206,7 +217,8 @@ static halo_status evaluate(hl_program *p, const hl_batch *batch, float *predict
     return prediction ? predictions(p, out, prediction) : HALO_OK;
 }
 
-halo_status hl_program_evaluate(hl_program *p, const hl_batch *batch, float *prediction, hl_step_result *result)
+halo_status hl_program_evaluate(hl_program *p, const hl_batch *batch, float *prediction,
+                                hl_step_result *result)
 {
     HL_BUG_UNLESS(!p->opt.training && p->arena && batch->x);
     hl_step_result r = {.loss = NAN, .loss_sum = NAN, .grad_norm = NAN, .finite = true};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing, on a device made for the purpose: the reference backend with a convolution that has several implementations, of which one is slow,
- * one is a reference, and which read an image of the weights (here: the weights negated) instead of the weights.
+ * Choosing, on a device made for the purpose: the reference backend with a convolution that has several
+ * implementations, of which one is slow, one is a reference, and which read an image of the weights (here:
+ * the weights negated) instead of the weights.
  */
 #include "tests/net/small.h"
 #include "tests/tap.h"
@@ -16,11 +17,17 @@ static const halo_op_class *ref_class[HALO_OP_KINDS]; /* the real ones */
 static halo_layout slow_layout, reference_layout;     /* HALO_LAYOUTS: none */
 static int images_made;
 
-static halo_layout layout_of(const halo_op_desc *desc) { return desc->t[desc->kind == HALO_OP_CONV_FWD ? HALO_X : HALO_DY].layout; }
+static halo_layout layout_of(const halo_op_desc *desc)
+{
+    return desc->t[desc->kind == HALO_OP_CONV_FWD ? HALO_X : HALO_DY].layout;
+}
 
-static void sleep_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); }
+static void sleep_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+}
 
-/* ------------------------------------------------------------------------------------------------- convolution, forward */
+/* ----------------------------------------------------------------------------------- convolution, forward */
 
 typedef struct plan {
     halo_plan *inner;
@@ -48,7 +55,8 @@ static int candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate
     return only_loops ? 1 : 3;
 }
 
-static halo_status make_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **out)
+static halo_status make_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
+                             halo_plan **out)
 {
     plan *p = check_alloc(1, sizeof(*p));
     p->desc = *desc;
@@ -81,7 +89,7 @@ static void destroy(halo_plan *opaque)
     free(p);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- image */
+/* -------------------------------------------------------------------------------------------------- image */
 
 static int image_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
@@ -90,7 +98,8 @@ static int image_candidates(halo_device *dev, const halo_op_desc *desc, halo_can
     return desc->image == NEGATED;
 }
 
-static halo_status image_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **out)
+static halo_status image_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
+                              halo_plan **out)
 {
     (void)dev, (void)choice;
     plan *p = check_alloc(1, sizeof(*p));
@@ -108,13 +117,17 @@ static halo_status image_run(halo_plan *opaque, const halo_op_args *args)
     return HALO_OK;
 }
 
-static void image_destroy(halo_plan *opaque) { free(opaque); }
+static void image_destroy(halo_plan *opaque)
+{
+    free(opaque);
+}
 
 static const halo_op_class conv_fwd = {HALO_OP_CONV_FWD, candidates, make_plan, run, destroy};
 static const halo_op_class conv_bwd_data = {HALO_OP_CONV_BWD_DATA, candidates, make_plan, run, destroy};
-static const halo_op_class conv_image = {HALO_OP_CONV_IMAGE, image_candidates, image_plan, image_run, image_destroy};
+static const halo_op_class conv_image = {HALO_OP_CONV_IMAGE, image_candidates, image_plan, image_run,
+                                         image_destroy};
 
-/* --------------------------------------------------------------------------------------------------------------- tests */
+/* -------------------------------------------------------------------------------------------------- tests */
 
 typedef struct rig {
     halo_network *net;
@@ -145,7 +158,8 @@ static bool all_convolutions(const hl_program *p, const char *impl)
 {
     int n = 0, good = 0;
     for (int i = 0; i < p->steps; i++) {
-        if (p->step[i].desc.kind != HALO_OP_CONV_FWD && p->step[i].desc.kind != HALO_OP_CONV_BWD_DATA) continue;
+        if (p->step[i].desc.kind != HALO_OP_CONV_FWD && p->step[i].desc.kind != HALO_OP_CONV_BWD_DATA)
+            continue;
         n++;
         good += strcmp(p->step[i].choice.impl, impl) == 0;
     }
@@ -158,11 +172,13 @@ static void check_choices(halo_device *dev)
     dev->layouts = two;
     slow_layout = reference_layout = HALO_LAYOUTS;
     rig r = start(dev, &small_networks[0], HL_PLAN_FIXED);
-    tap_ok(all_convolutions(r.program, "slow") && r.program->layout == HALO_NCDHW, "fixed: the first that is not a reference, the first layout");
+    tap_ok(all_convolutions(r.program, "slow") && r.program->layout == HALO_NCDHW,
+           "fixed: the first that is not a reference, the first layout");
     end(&r);
     slow_layout = HALO_NCDHW;
     r = start(dev, &small_networks[0], HL_PLAN_MEASURE);
-    tap_ok(all_convolutions(r.program, "fast") && r.program->layout == HALO_NDHWC, "measured: the faster of each, in the layout that is faster in all");
+    tap_ok(all_convolutions(r.program, "fast") && r.program->layout == HALO_NDHWC,
+           "measured: the faster of each, in the layout that is faster in all");
     end(&r);
     slow_layout = HALO_NDHWC;
     r = start(dev, &small_networks[0], HL_PLAN_MEASURE);
@@ -181,7 +197,8 @@ static void check_choices(halo_device *dev)
     end(&r);
 }
 
-/* Images are made when the weights changed, once for all passes of a convolution, by each program that uses them. */
+/* Images are made when the weights changed, once for all passes of a convolution, by each program that uses
+ * them. */
 static void check_images(halo_device *dev, halo_device *ref)
 {
     slow_layout = reference_layout = HALO_LAYOUTS;
@@ -199,14 +216,16 @@ static void check_images(halo_device *dev, halo_device *ref)
         check_status(ctx, hl_program_train(b.program, &d.batch, &step, &rb), "a step");
         equal = equal && ra.loss == rb.loss;
     }
-    tap_ok(images_made == 6 && equal && small_equal(ctx, a.model, b.model), "three updates: %d images, and the same training", images_made);
+    tap_ok(images_made == 6 && equal && small_equal(ctx, a.model, b.model),
+           "three updates: %d images, and the same training", images_made);
     hl_compile_options options = small_options(2);
     hl_program *eval;
     options.training = false;
     check_status(ctx, hl_compile(a.model, &options, &eval), "evaluation");
     check_status(ctx, hl_program_evaluate(eval, &d.batch, NULL, &ra), "evaluation");
     check_status(ctx, hl_program_train(b.program, &d.batch, &step, &rb), "a step");
-    tap_ok(ra.loss == rb.loss, "another program of the model has images of its own: %.6f %.6f", ra.loss, rb.loss);
+    tap_ok(ra.loss == rb.loss, "another program of the model has images of its own: %.6f %.6f", ra.loss,
+           rb.loss);
     double *w = small_get(ctx, a.model, 0, HL_MASTER);
     w[0] += 1;
     check_status(ctx, hl_model_set(a.model, 0, HL_MASTER, w), "set");
@@ -215,7 +234,9 @@ static void check_images(halo_device *dev, halo_device *ref)
     free(w);
     hl_program_info info;
     hl_program_info_get(a.program, &info);
-    tap_ok(info.weight_bytes == hl_model_weight_bytes(a.model) + a.program->image_bytes && a.program->image_bytes > 0, "images count as weights");
+    tap_ok(info.weight_bytes == hl_model_weight_bytes(a.model) + a.program->image_bytes &&
+               a.program->image_bytes > 0,
+           "images count as weights");
     hl_program_destroy(eval);
     small_free(&d);
     end(&a);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gradients of whole programs against finite differences, in double on the reference backend: for every parameter of every small network
- * the slope of the loss along a random direction, (L(w + e d) - L(w - e d)) / 2 e, equals <dw, d>. Everything that a program does to form a
- * gradient is in it: sums over consumers, margins, fused activations, in-place ops, shared storage.
+ * The gradients of whole programs against finite differences, in double on the reference backend: for every
+ * parameter of every small network the slope of the loss along a random direction, (L(w + e d) - L(w - e d))
+ * / 2 e, equals <dw, d>. Everything that a program does to form a gradient is in it: sums over consumers,
+ * margins, fused activations, in-place ops, shared storage.
  */
 #include "tests/net/small.h"
 #include "tests/tap.h"
@@ -43,12 +44,14 @@ static void unit_direction(double *d, int64_t n, uint64_t stream)
 /* |finite difference - <dw, d>| over the size of the two and a floor. */
 static double error_of(rig *r, int param, int64_t n)
 {
-    double *w = small_get(r->ctx, r->model, param, HL_MASTER), *g, *d = check_alloc(n, sizeof(double)), dot = 0;
+    double *w = small_get(r->ctx, r->model, param, HL_MASTER), *g, *d = check_alloc(n, sizeof(double)),
+           dot = 0;
     small_step(r->ctx, r->program, &r->data);
     g = small_get(r->ctx, r->model, param, HL_GRADIENT);
     unit_direction(d, n, (uint64_t)param);
     for (int64_t i = 0; i < n; i++) dot += g[i] * d[i];
-    double slope = (loss_at(r, param, w, d, step_size, n) - loss_at(r, param, w, d, -step_size, n)) / (2 * step_size);
+    double slope =
+        (loss_at(r, param, w, d, step_size, n) - loss_at(r, param, w, d, -step_size, n)) / (2 * step_size);
     check_status(r->ctx, hl_model_set(r->model, param, HL_MASTER, w), "moving back");
     free(w);
     free(g);
@@ -56,8 +59,8 @@ static double error_of(rig *r, int param, int64_t n)
     return fabs(slope - dot) / fmax(fabs(slope), 1e-2);
 }
 
-static void check_network(halo_context *ctx, halo_device *dev, const small_network *s, hl_compile_options options, hl_compile_switches off,
-                          const char *how)
+static void check_network(halo_context *ctx, halo_device *dev, const small_network *s,
+                          hl_compile_options options, hl_compile_switches off, const char *how)
 {
     rig r = {.ctx = ctx, .dev = dev, .net = small_build(ctx, s)};
     hl_optim_spec sgd = small_sgd();
@@ -76,8 +79,9 @@ static void check_network(halo_context *ctx, halo_device *dev, const small_netwo
         worst = e;
         where = list[i].name;
     }
-    tap_ok(live > 0 && worst <= tolerance, "%s%s: gradients of %d parameters agree with finite differences: %.1e (%s)", s->name, how, live, worst,
-           where);
+    tap_ok(live > 0 && worst <= tolerance,
+           "%s%s: gradients of %d parameters agree with finite differences: %.1e (%s)", s->name, how, live,
+           worst, where);
     small_free(&r.data);
     hl_program_destroy(r.program);
     hl_model_destroy(r.model);
@@ -99,7 +103,8 @@ int main(void)
         options.loss = HALO_LOSS_HUBER;
         options.batch = 3;
         options.accumulate = true;
-        check_network(ctx, dev, s, options, (hl_compile_switches){.no_fuse = true}, ", other margins, unfused, accumulating");
+        check_network(ctx, dev, s, options, (hl_compile_switches){.no_fuse = true},
+                      ", other margins, unfused, accumulating");
         dev->wants_margins = !dev->wants_margins;
     }
     dev->ops->close(dev);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a training step: every optimiser against its formula written out once more here, with clipping, decay by layer class, LARC and
- * accumulation; and what norms and dropout do between training and evaluation. On the reference backend in double.
+ * The end of a training step: every optimiser against its formula written out once more here, with clipping,
+ * decay by layer class, LARC and accumulation; and what norms and dropout do between training and evaluation.
+ * On the reference backend in double.
  */
 #include "tests/net/small.h"
 #include "tests/tap.h"
@@ -42,9 +43,11 @@ static void end(rig *r)
     halo_network_destroy(r->net);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- formulas */
+/* ----------------------------------------------------------------------------------------------- formulas */
 
-typedef struct memory { double *w, *m, *v; } memory;
+typedef struct memory {
+    double *w, *m, *v;
+} memory;
 
 static double square(const double *a, int64_t n)
 {
@@ -53,7 +56,8 @@ static double square(const double *a, int64_t n)
     return sum;
 }
 
-static void by_hand(const hl_optim_spec *o, double lr, double decay, int t, const double *gradient, double scale, int64_t n, memory *k)
+static void by_hand(const hl_optim_spec *o, double lr, double decay, int t, const double *gradient,
+                    double scale, int64_t n, memory *k)
 {
     const halo_update_params *u = &o->update;
     double larc = 1, wn = sqrt(square(k->w, n)), gn = sqrt(square(gradient, n)) * scale;
@@ -74,7 +78,8 @@ static void by_hand(const hl_optim_spec *o, double lr, double decay, int t, cons
         if (u->kind == HALO_ADAM) g += decay * old;
         k->m[i] = u->beta1 * k->m[i] + (1 - u->beta1) * g;
         k->v[i] = u->beta2 * k->v[i] + (1 - u->beta2) * g * g;
-        k->w[i] -= lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t)) * k->m[i] / (sqrt(k->v[i]) + u->eps);
+        k->w[i] -=
+            lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t)) * k->m[i] / (sqrt(k->v[i]) + u->eps);
         if (u->kind == HALO_ADAMW) k->w[i] -= lr * decay * old;
     }
 }
@@ -82,7 +87,8 @@ static void by_hand(const hl_optim_spec *o, double lr, double decay, int t, cons
 static double decay_of(const rig *r, const hl_optim_spec *o, const hl_param_info *p)
 {
     if (!strstr(p->name, "/weights")) return 0;
-    return r->net->layer[p->layer].kind == HL_LAYER_DENSE && o->dense_decay >= 0 ? o->dense_decay : o->weight_decay;
+    return r->net->layer[p->layer].kind == HL_LAYER_DENSE && o->dense_decay >= 0 ? o->dense_decay
+                                                                                 : o->weight_decay;
 }
 
 /* Four steps of the program beside the formulas, on the program's own gradients. */
@@ -94,7 +100,8 @@ static void check_optimizer(const char *what, const hl_optim_spec *o)
     memory *k = check_alloc(n, sizeof(*k));
     double worst = 0, norm_error = 0;
     for (int i = 0; i < n; i++)
-        k[i] = (memory){small_get(ctx, r.model, i, HL_MASTER), check_alloc(list[i].count, 8), check_alloc(list[i].count, 8)};
+        k[i] = (memory){small_get(ctx, r.model, i, HL_MASTER), check_alloc(list[i].count, 8),
+                        check_alloc(list[i].count, 8)};
     for (int t = 1; t <= 4; t++) {
         const double lr = 0.01 / t;
         const hl_step_options options = {.lr = lr, .update = true};
@@ -117,7 +124,8 @@ static void check_optimizer(const char *what, const hl_optim_spec *o)
             free(w);
         }
     }
-    tap_ok(worst <= 1e-12 && norm_error <= 1e-12, "%s: four steps follow the formula: %.1e (norm %.1e)", what, worst, norm_error);
+    tap_ok(worst <= 1e-12 && norm_error <= 1e-12, "%s: four steps follow the formula: %.1e (norm %.1e)", what,
+           worst, norm_error);
     for (int i = 0; i < n; i++) {
         free(k[i].w);
         free(k[i].m);
@@ -155,7 +163,7 @@ static void check_optimizers(void)
     check_optimizer("sgd with larc in scale mode, clipped", &o);
 }
 
-/* ------------------------------------------------------------------------------------------------------- accumulation */
+/* ------------------------------------------------------------------------------------------- accumulation */
 
 /* Batches of 2 and 2 with half the gradient each are a batch of 4. */
 static void check_accumulation(const char *name)
@@ -172,7 +180,8 @@ static void check_accumulation(const char *name)
         double sum = 0;
         for (int half = 0; half < 2; half++) {
             hl_batch b = whole.data.batch;
-            const int64_t nx = whole.net->layer[0].out[0] * whole.net->layer[0].out[1] * whole.net->layer[0].out[2] * whole.net->layer[0].out[3];
+            const int64_t nx = whole.net->layer[0].out[0] * whole.net->layer[0].out[1] *
+                               whole.net->layer[0].out[2] * whole.net->layer[0].out[3];
             const int64_t ny = whole.net->layer[whole.net->layers - 1].out[0];
             b.x = whole.data.x + half * 2 * nx;
             b.y = whole.data.y + half * 2 * ny;
@@ -196,9 +205,10 @@ static void check_accumulation(const char *name)
     end(&parts);
 }
 
-/* -------------------------------------------------------------------------------------------------- training, evaluation */
+/* ----------------------------------------------------------------------------------- training, evaluation */
 
-/* Running statistics with momentum 0 are those of the last batch, the variance unbiased; evaluation normalises with them. */
+/* Running statistics with momentum 0 are those of the last batch, the variance unbiased; evaluation
+ * normalises with them. */
 static void check_norm(void)
 {
     halo_network *net;
@@ -245,7 +255,8 @@ static void check_dropout(void)
     rig pair = start("drops", &o, false, 2), one = start("drops", &o, false, 1);
     const hl_step_options options = {.seed = 5, .step = 3};
     hl_step_result result;
-    double both = small_step(ctx, pair.program, &pair.data), sum = 0, again = small_step(ctx, pair.program, &pair.data);
+    double both = small_step(ctx, pair.program, &pair.data), sum = 0,
+           again = small_step(ctx, pair.program, &pair.data);
     for (int n = 0; n < 2; n++) {
         hl_batch b = pair.data.batch;
         b.x = pair.data.x + n * 2 * 4 * 6 * 5;
@@ -256,7 +267,8 @@ static void check_dropout(void)
     }
     const hl_step_options other = {.seed = 5, .step = 4};
     check_status(ctx, hl_program_train(pair.program, &pair.data.batch, &other, &result), "another step");
-    tap_ok(both == again && fabs(sum - both) <= 1e-12 * both && result.loss != both, "dropout: the same mask one by one as together, another in another step");
+    tap_ok(both == again && fabs(sum - both) <= 1e-12 * both && result.loss != both,
+           "dropout: the same mask one by one as together, another in another step");
     end(&pair);
     end(&one);
 }
@@ -274,9 +286,11 @@ static void check_sharing(void)
     check_status(ctx, hl_program_evaluate(eval, &r.data.batch, NULL, &before), "evaluation");
     const hl_step_options step = {.lr = 0.05, .update = true};
     hl_step_result result;
-    for (int i = 0; i < 5; i++) check_status(ctx, hl_program_train(r.program, &r.data.batch, &step, &result), "a step");
+    for (int i = 0; i < 5; i++)
+        check_status(ctx, hl_program_train(r.program, &r.data.batch, &step, &result), "a step");
     check_status(ctx, hl_program_evaluate(eval, &r.data.batch, NULL, &after), "evaluation");
-    tap_ok(after.loss < before.loss && after.loss < result.loss, "five steps lower the loss that another program of the model sees: %.4f %.4f", before.loss,
+    tap_ok(after.loss < before.loss && after.loss < result.loss,
+           "five steps lower the loss that another program of the model sees: %.4f %.4f", before.loss,
            after.loss);
     hl_program_destroy(eval);
     end(&r);
@@ -308,8 +322,10 @@ static void check_arrays(void)
                 ordered = ordered && list[i].layer <= previous;
                 previous = list[i].layer;
             }
-    tap_ok(good == n && ordered && elements >= sum && elements <= sum + 8 * n, "parameters come back as they were set; gradients lie in backward order");
-    tap_ok(!hl_model_has(r.model, 0, HL_STATE1) && hl_model_has(r.model, 0, HL_GRADIENT), "plain sgd has no state");
+    tap_ok(good == n && ordered && elements >= sum && elements <= sum + 8 * n,
+           "parameters come back as they were set; gradients lie in backward order");
+    tap_ok(!hl_model_has(r.model, 0, HL_STATE1) && hl_model_has(r.model, 0, HL_GRADIENT),
+           "plain sgd has no state");
     end(&r);
 }
 

@@ -3,17 +3,21 @@
 
 #include "base/rng.h"
 
-static void must(halo_network *net, halo_status st) { check_status(net->ctx, st, net->name); }
+static void must(halo_network *net, halo_status st)
+{
+    check_status(net->ctx, st, net->name);
+}
 
-/* --------------------------------------------------------------------------------------------------------- short forms */
+/* -------------------------------------------------------------------------------------------- short forms */
 
 typedef halo_padding pads[3];
-#define SAME HALO_PAD_SAME
-#define VALID HALO_PAD_VALID
+#define SAME   HALO_PAD_SAME
+#define VALID  HALO_PAD_VALID
 #define AROUND HALO_PAD_PERIODIC
-#define GIVEN HALO_PAD_EXPLICIT
+#define GIVEN  HALO_PAD_EXPLICIT
 
-static int conv(halo_network *net, int x, int64_t filters, int64_t k, int64_t stride, halo_padding d, halo_padding h, halo_padding w)
+static int conv(halo_network *net, int x, int64_t filters, int64_t k, int64_t stride, halo_padding d,
+                halo_padding h, halo_padding w)
 {
     halo_conv_options o = HALO_CONV_OPTIONS_INIT;
     int layer;
@@ -30,7 +34,8 @@ static int conv(halo_network *net, int x, int64_t filters, int64_t k, int64_t st
     return layer;
 }
 
-static int pool(halo_network *net, int x, halo_pool kind, int64_t k, int64_t stride, halo_padding padding, bool count_pad)
+static int pool(halo_network *net, int x, halo_pool kind, int64_t k, int64_t stride, halo_padding padding,
+                bool count_pad)
 {
     halo_pool_options o = HALO_POOL_OPTIONS_INIT;
     int layer;
@@ -52,7 +57,10 @@ static int act(halo_network *net, int x, halo_act kind)
     return layer;
 }
 
-static int leaky(halo_network *net, int x) { return act(net, x, HALO_ACT_LEAKY_RELU); }
+static int leaky(halo_network *net, int x)
+{
+    return act(net, x, HALO_ACT_LEAKY_RELU);
+}
 
 static int norm(halo_network *net, int x)
 {
@@ -104,9 +112,13 @@ static int concat(halo_network *net, int n, int a, int b, int c)
     return layer;
 }
 
-static void head(halo_network *net, int x) { dense(net, flatten(net, x, false, 0), 3); }
+static void head(halo_network *net, int x)
+{
+    dense(net, flatten(net, x, false, 0), 3);
+}
 
-/* ------------------------------------------------------------------------------------------------------- the networks */
+/* ------------------------------------------------------------------------------------------------------- the
+ * networks */
 
 static void plain(halo_network *net)
 {
@@ -129,7 +141,8 @@ static void periodic(halo_network *net)
     int a = leaky(net, conv(net, 0, 4, 3, 1, AROUND, AROUND, AROUND));
     int b = leaky(net, conv(net, a, 4, 3, 2, AROUND, AROUND, AROUND));
     int c = leaky(net, conv(net, b, 4, 5, 1, AROUND, AROUND, AROUND));
-    int d = leaky(net, conv(net, pool(net, c, HALO_POOL_AVG, 3, 1, AROUND, false), 3, 2, 1, AROUND, AROUND, AROUND));
+    int d = leaky(
+        net, conv(net, pool(net, c, HALO_POOL_AVG, 3, 1, AROUND, false), 3, 2, 1, AROUND, AROUND, AROUND));
     head(net, d);
 }
 
@@ -244,11 +257,13 @@ static void volume(halo_network *net)
 }
 
 const small_network small_networks[] = {
-    {"plain", plain, 2, {6, 5, 7}},     {"same", same, 1, {7, 6, 8}},       {"periodic", periodic, 2, {6, 4, 8}},
-    {"uneven", uneven, 1, {9, 9, 9}},   {"mixed", mixed, 2, {5, 6, 7}},     {"dilated", dilated, 2, {6, 5, 7}},
-    {"flat2d", flat2d, 1, {1, 8, 9}},   {"branches", branches, 2, {6, 5, 4}}, {"norms", norms, 2, {5, 6, 4}},
-    {"drops", drops, 2, {4, 6, 5}},     {"rows", rows, 1, {6, 6, 6}},       {"odd", odd, 2, {5, 5, 6}},
-    {"volume", volume, 1, {5, 6, 7}},   {.name = NULL},
+    {"plain", plain, 2, {6, 5, 7}},       {"same", same, 1, {7, 6, 8}},
+    {"periodic", periodic, 2, {6, 4, 8}}, {"uneven", uneven, 1, {9, 9, 9}},
+    {"mixed", mixed, 2, {5, 6, 7}},       {"dilated", dilated, 2, {6, 5, 7}},
+    {"flat2d", flat2d, 1, {1, 8, 9}},     {"branches", branches, 2, {6, 5, 4}},
+    {"norms", norms, 2, {5, 6, 4}},       {"drops", drops, 2, {4, 6, 5}},
+    {"rows", rows, 1, {6, 6, 6}},         {"odd", odd, 2, {5, 5, 6}},
+    {"volume", volume, 1, {5, 6, 7}},     {.name = NULL},
 };
 
 halo_network *small_build(halo_context *ctx, const small_network *s)
@@ -259,7 +274,7 @@ halo_network *small_build(halo_context *ctx, const small_network *s)
     return net;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- runs */
+/* --------------------------------------------------------------------------------------------------- runs */
 
 small_data small_fill(const halo_network *net, int64_t samples, uint64_t seed)
 {
@@ -278,11 +293,18 @@ void small_free(small_data *d)
     free(d->y);
 }
 
-hl_optim_spec small_sgd(void) { return (hl_optim_spec){.update = {.kind = HALO_SGD, .lr_factor = 1}, .dense_decay = -1}; }
+hl_optim_spec small_sgd(void)
+{
+    return (hl_optim_spec){.update = {.kind = HALO_SGD, .lr_factor = 1}, .dense_decay = -1};
+}
 
 hl_compile_options small_options(int64_t samples)
 {
-    return (hl_compile_options){.batch = samples, .training = true, .loss = HALO_LOSS_MSE, .plan = HL_PLAN_FIXED, .layout = HALO_LAYOUTS};
+    return (hl_compile_options){.batch = samples,
+                                .training = true,
+                                .loss = HALO_LOSS_MSE,
+                                .plan = HL_PLAN_FIXED,
+                                .layout = HALO_LAYOUTS};
 }
 
 double small_step(halo_context *ctx, hl_program *p, const small_data *d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * small.h -- small networks that between them have every kind of layer and every way of joining them, and what tests of programs do with a
- * network: fill a batch, make one step, read gradients.
+ * small.h -- small networks that between them have every kind of layer and every way of joining them, and
+ * what tests of programs do with a network: fill a batch, make one step, read gradients.
  */
 #ifndef HL_TESTS_SMALL_H
 #define HL_TESTS_SMALL_H

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backward.c -- the backward ops of each kind of layer. Weights before data: a group of gradients is complete, and its reduction can start, as
- * early as possible.
+ * backward.c -- the backward ops of each kind of layer. Weights before data: a group of gradients is
+ * complete, and its reduction can start, as early as possible.
  *
- * Gradients of periodic windows that do not tile their axis evenly, and of periodic pools, are formed on the box and its margin, and the margin
- * is folded back into the cells that it stands for (grow and MARGIN reverse).
+ * Gradients of periodic windows that do not tile their axis evenly, and of periodic pools, are formed on the
+ * box and its margin, and the margin is folded back into the cells that it stands for (grow and MARGIN
+ * reverse).
  */
 #include "net/compile/compile.h"
 
-/* Where a backward op leaves the gradient of an input: the gradient's value, or, when the op cannot add to it, a temporary that is added
- * afterwards. */
+/* Where a backward op leaves the gradient of an input: the gradient's value, or, when the op cannot add to
+ * it, a temporary that is added afterwards. */
 typedef struct sink {
     int value, sum; /* sum: -1 or the gradient that `value` is added to */
     bool accumulate;
 } sink;
 
-static hl_edge edge_of(const hl_program *p, int layer, int k) { return p->edge[layer * HL_INPUTS_MAX + k]; }
+static hl_edge edge_of(const hl_program *p, int layer, int k)
+{
+    return p->edge[layer * HL_INPUTS_MAX + k];
+}
 
 static bool wanted(const hl_program *p, int layer, int k)
 {
@@ -87,7 +91,7 @@ static halo_status through_act(hl_program *p, int layer, int *dy)
     return HALO_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------ folded margins */
+/* ----------------------------------------------------------------------------------------- folded margins */
 
 static bool any(const int64_t m[3][2])
 {
@@ -104,12 +108,13 @@ static halo_status margin_op(hl_program *p, int layer, int value, const int64_t 
     s->use[HALO_Y] = hl_use_of(value);
     memcpy(s->use[HALO_Y].margin, grow, sizeof(s->use[HALO_Y].margin));
     s->desc.reverse = reverse;
-    for (int i = 0; i < 6; i++) s->desc.margin_mode[i / 2][i % 2] = reverse ? HALO_MARGIN_WRAP : HALO_MARGIN_ZERO;
+    for (int i = 0; i < 6; i++)
+        s->desc.margin_mode[i / 2][i % 2] = reverse ? HALO_MARGIN_WRAP : HALO_MARGIN_ZERO;
     return HALO_OK;
 }
 
-/* Makes room for a gradient that is formed on box and margin. So far only other windows of this kind have asked for its margin: those who
- * will read it come later in backward. */
+/* Makes room for a gradient that is formed on box and margin. So far only other windows of this kind have
+ * asked for its margin: those who will read it come later in backward. */
 static halo_status grow_sink(hl_program *p, int layer, const int64_t grow[3][2], const sink *k)
 {
     static const halo_margin_mode wrap[3] = {HALO_MARGIN_WRAP, HALO_MARGIN_WRAP, HALO_MARGIN_WRAP};
@@ -126,7 +131,7 @@ static void use_grown(hl_step *s, const sink *k, const int64_t grow[3][2])
     for (int a = 0; a < 3; a++) s->desc.window.pad_lo[a] -= grow[a][0];
 }
 
-/* ------------------------------------------------------------------------------------------------------------ per kind */
+/* ----------------------------------------------------------------------------------------------- per kind */
 
 static halo_status backward_nothing(hl_program *p, int layer)
 {
@@ -350,10 +355,16 @@ static halo_status backward_concat(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     int64_t at = 0;
+    int joined = p->g[layer];
+    if (!hl_concat_aligned(p, layer)) {
+        HL_TRY(hl_value_like(p, p->g[layer], HL_VALUE_GRADIENT, layer, ".joined", &joined));
+        p->value[joined].cls = HL_CLASS_PLAIN;
+        HL_TRY(add_copy(p, layer, p->g[layer], joined, false));
+    }
     for (int k = 0; k < l->inputs; k++) {
         int64_t channels = hl_layer_of(p, l->input[k])->out[0];
         if (wanted(p, layer, k)) {
-            HL_TRY(add_copy(p, layer, p->g[layer], p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
+            HL_TRY(add_copy(p, layer, joined, p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
             hl_use *from = &p->step[p->steps - 1].use[HALO_X];
             from->c_lo = at;
             from->c_ext = channels;
@@ -364,8 +375,9 @@ static halo_status backward_concat(hl_program *p, int layer)
 }
 
 const hl_lower_fn hl_lower_backward[HL_LAYER_KINDS] = {
-    [HL_LAYER_INPUT] = backward_nothing,   [HL_LAYER_CONV] = backward_conv,  [HL_LAYER_POOL] = backward_pool,
-    [HL_LAYER_NORM] = backward_norm,       [HL_LAYER_ACT] = backward_act,    [HL_LAYER_DROPOUT] = backward_dropout,
-    [HL_LAYER_FLATTEN] = backward_flatten, [HL_LAYER_DENSE] = backward_dense, [HL_LAYER_ADD] = backward_add,
-    [HL_LAYER_CONCAT] = backward_concat,
+    [HL_LAYER_INPUT] = backward_nothing,   [HL_LAYER_CONV] = backward_conv,
+    [HL_LAYER_POOL] = backward_pool,       [HL_LAYER_NORM] = backward_norm,
+    [HL_LAYER_ACT] = backward_act,         [HL_LAYER_DROPOUT] = backward_dropout,
+    [HL_LAYER_FLATTEN] = backward_flatten, [HL_LAYER_DENSE] = backward_dense,
+    [HL_LAYER_ADD] = backward_add,         [HL_LAYER_CONCAT] = backward_concat,
 };

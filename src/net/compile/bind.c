@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bind.c -- the last pass: buffers, plans, addresses. Afterwards a step only runs. All memory is cleared once: margins and padding lanes that
- * nobody writes are zero for good.
+ * bind.c -- the last pass: buffers, plans, addresses. Afterwards a step only runs. All memory is cleared
+ * once: margins and padding lanes that nobody writes are zero for good.
  */
 #include "net/compile/compile.h"
 
@@ -23,7 +23,8 @@ static halo_status bind_step(hl_program *p, hl_step *s)
 {
     const halo_op_class *cls = p->dev->classes[s->desc.kind];
     HL_TRY(cls->plan(p->dev, &s->desc, &s->choice, &s->plan));
-    for (int r = 0; r < HALO_ROLES; r++) s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
+    for (int r = 0; r < HALO_ROLES; r++)
+        s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
     if (s->image >= 0) s->args.ptr[HALO_WT] = address(p, s->image);
     s->args.scratch = p->scratch;
     s->args.record = &p->record;

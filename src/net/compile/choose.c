@@ -2,10 +2,12 @@
 /*
  * choose.c -- one layout for all activations of the program, and an implementation per op.
  *
- * Every layout that the device can use is tried on the whole program, so that nothing is reordered between the first convolution and flatten;
- * a network input of fewer channels than a block stays channels-last or plain (the first convolution reads it as it is). A layout in which an
- * op has no candidate is out; so is one that needs more reference implementations than another. Of those that are left the device's favourite
- * is taken (`fixed`, each op's first candidate), or the one whose ops take least time in all (`measure`, each op's fastest).
+ * Every layout that the device can use is tried on the whole program, so that nothing is reordered between
+ * the first convolution and flatten; a network input of fewer channels than a block stays channels-last or
+ * plain if it can (the first convolution reads it as it is). A layout in which an op has no candidate is out;
+ * so is one that needs more reference implementations than another. Of those that are left the device's
+ * favourite is taken (`fixed`, each op's first candidate), or the one whose ops take least time in all
+ * (`measure`, each op's fastest).
  */
 #include "net/compile/compile.h"
 
@@ -17,11 +19,11 @@ typedef struct pairing {
     double seconds;
 } pairing;
 
-enum { MAX_PAIRINGS = 2 * HALO_LAYOUTS };
+enum { MAX_PAIRINGS = HL_INPUT_LAYOUTS * HALO_LAYOUTS };
 
 static int list_pairings(const hl_program *p, pairing out[MAX_PAIRINGS])
 {
-    halo_layout layouts[HALO_LAYOUTS], input[2];
+    halo_layout layouts[HALO_LAYOUTS], input[HL_INPUT_LAYOUTS];
     int n = hl_program_layouts(p, layouts), m = 0;
     for (int i = 0; i < n; i++) {
         int k = hl_input_layouts(p, layouts[i], input);
@@ -51,7 +53,8 @@ static halo_status no_way(hl_program *p, const hl_step *s)
 {
     halo_device_info info = {.name = ""};
     p->dev->ops->describe(p->dev, &info);
-    return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "layer '%s': no implementation of %s for these shapes on '%s'", hl_step_name(p, s),
+    return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED,
+                   "layer '%s': no implementation of %s for these shapes on '%s'", hl_step_name(p, s),
                    hl_op_kind_name(s->desc.kind), info.name);
 }
 
@@ -69,7 +72,9 @@ static halo_status filter(hl_program *p, pairing *list, int *n)
     }
     for (int i = 0; i < *n; i++)
         if (list[i].references == least && least < INT32_MAX) list[kept++] = list[i];
-    if (kept == 0 && !bad) return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "the backend has no layout '%s'", hl_layout_name(p->opt.layout));
+    if (kept == 0 && !bad)
+        return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "the backend has no layout '%s'",
+                       hl_layout_name(p->opt.layout));
     if (kept == 0) return no_way(p, bad);
     *n = kept;
     return HALO_OK;
@@ -96,7 +101,8 @@ static halo_status choose_pairing(hl_program *p, hl_choices *choices, pairing *l
     int best = 0;
     for (int i = 0; i < n && measure; i++) {
         HL_TRY(choose_ops(p, choices, &list[i], true, i > 0 ? list[best].seconds : INFINITY));
-        HL_DEBUG(p->ctx, "layout %s, input %s: %.3g s a step", hl_layout_name(list[i].layout), hl_layout_name(list[i].input), list[i].seconds);
+        HL_DEBUG(p->ctx, "layout %s, input %s: %.3g s a step", hl_layout_name(list[i].layout),
+                 hl_layout_name(list[i].input), list[i].seconds);
         if (list[i].seconds < list[best].seconds) best = i;
     }
     HL_TRY(choose_ops(p, choices, &list[best], p->opt.plan == HL_PLAN_MEASURE, INFINITY));
@@ -104,7 +110,8 @@ static halo_status choose_pairing(hl_program *p, hl_choices *choices, pairing *l
     return HALO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- images of weights */
+/* ---------------------------------------------------------------------------------------------------- images
+ * of weights */
 
 static halo_status new_image(hl_program *p, const hl_step *user, int *value)
 {
@@ -138,8 +145,8 @@ static int find_image(const hl_program *p, const hl_step *user)
 {
     for (int i = 0; i < p->values; i++) {
         const hl_value *v = &p->value[i];
-        if (v->kind == HL_VALUE_IMAGE && v->param == p->value[user->use[HALO_WT].value].param && v->image == user->choice.image &&
-            v->bytes == user->choice.image_bytes)
+        if (v->kind == HL_VALUE_IMAGE && v->param == p->value[user->use[HALO_WT].value].param &&
+            v->image == user->choice.image && v->bytes == user->choice.image_bytes)
             return i;
     }
     return -1;

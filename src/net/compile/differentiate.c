@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * differentiate.c -- reverse-mode differentiation of the layer steps (Linnainmaa 1976; Griewank & Walther 2008): a gradient for the output of
- * every layer that some weight influences, a backward step per layer in reverse order.
+ * differentiate.c -- reverse-mode differentiation of the layer steps (Linnainmaa 1976; Griewank & Walther
+ * 2008): a gradient for the output of every layer that some weight influences, a backward step per layer in
+ * reverse order.
  *
- * dx of a value with several consumers is the sum of their contributions: the first in backward order writes, the others accumulate. The
- * gradient of a sum is the gradient of its terms, so an add whose input nobody else reads passes its own gradient on: one value, no step. The
- * network's input has no gradient, and so the first convolution has no backward-data.
+ * dx of a value with several consumers is the sum of their contributions: the first in backward order writes,
+ * the others accumulate. The gradient of a sum is the gradient of its terms, so an add whose input nobody
+ * else reads passes its own gradient on: one value, no step. The network's input has no gradient, and so the
+ * first convolution has no backward-data.
  *
- * Of an activation whose one reader is a max pool only the winners have a gradient, and a winner's value is the pool's output: act'(y) is applied
- * to the pool's small gradient instead of the activation's large one, and the large output is not needed in backward at all.
+ * Of an activation whose one reader is a max pool only the winners have a gradient, and a winner's value is
+ * the pool's output: act'(y) is applied to the pool's small gradient instead of the activation's large one,
+ * and the large output is not needed in backward at all.
  */
 #include "net/compile/compile.h"
 
-static bool has_weights(const hl_layer *l) { return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_NORM; }
+static bool has_weights(const hl_layer *l)
+{
+    return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_NORM;
+}
 
 static void find_needs(hl_program *p)
 {
@@ -53,7 +59,8 @@ static void find_early(hl_program *p, const int *consumers)
 static bool passes_on(const hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
-    return l->kind == HL_LAYER_ADD || p->early[layer] || (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
+    return l->kind == HL_LAYER_ADD || p->early[layer] ||
+           (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
 }
 
 static halo_status differentiate_layer(hl_program *p, int layer, const int *consumers)

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit.c -- where every value lies in the arena: a value needs its storage from the first step that uses it to the last, and values that are not
- * needed at the same time share bytes.
+ * fit.c -- where every value lies in the arena: a value needs its storage from the first step that uses it to
+ * the last, and values that are not needed at the same time share bytes.
  *
- * Greedy by size: the largest value first, each into the smallest gap that holds it between those already placed that live when it does
- * (Pisarchyk & Lee, "Efficient memory management for deep neural net inference", 2020; offsets, not slots).
+ * Greedy by size: the largest value first, each into the smallest gap that holds it between those already
+ * placed that live when it does (Pisarchyk & Lee, "Efficient memory management for deep neural net
+ * inference", 2020; offsets, not slots).
  *
- * Some values share with nobody (`alone`): what the host reads or fills, and those whose padding lanes of a channel block must stay zero. A
- * margin that holds only zeros can be kept that way too, which saves writing it in every step: that is done for all such values, or for the
- * activations alone (which live long anyway), where it makes the arena at most a quarter larger and the memory limit allows it.
+ * Some values share with nobody (`alone`): what the host reads or fills, and those whose padding lanes of a
+ * channel block must stay zero. A margin that holds only zeros can be kept that way too, which saves writing
+ * it in every step: that is done for all such values, or for the activations alone (which live long anyway),
+ * where it makes the arena at most a quarter larger and the memory limit allows it.
  */
 #include "net/compile/compile.h"
 
 enum { HL_ARENA_ALIGN = 64 };
 
-static bool in_arena(const hl_value *v) { return v->region == HL_REGION_ARENA && !v->dead && v->last >= 0; }
+static bool in_arena(const hl_value *v)
+{
+    return v->region == HL_REGION_ARENA && !v->dead && v->last >= 0;
+}
 
 static void find_lifetimes(hl_program *p)
 {
@@ -56,19 +61,21 @@ static void find_alone(hl_program *p, keep k)
 {
     for (int i = 0; i < p->values; i++) {
         hl_value *v = &p->value[i];
-        bool kept = has_zero_margin(v) && (k == KEEP_ALL || (k == KEEP_ACTIVATIONS && v->kind != HL_VALUE_GRADIENT));
+        bool kept =
+            has_zero_margin(v) && (k == KEEP_ALL || (k == KEEP_ACTIVATIONS && v->kind != HL_VALUE_GRADIENT));
         v->alone = v->forever || has_padding_lanes(v) || kept || p->off.no_reuse;
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- placing */
+/* ------------------------------------------------------------------------------------------------ placing */
 
 static bool meet(const hl_value *a, const hl_value *b)
 {
     return a->alone || b->alone || (a->first <= b->last && b->first <= a->last);
 }
 
-/* The smallest gap of at least v->bytes below the highest end, else that end. `placed` is sorted by offset. */
+/* The smallest gap of at least v->bytes below the highest end, else that end. `placed` is sorted by offset.
+ */
 static size_t best_gap(const hl_value *v, hl_value *const *placed, int n)
 {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
@@ -109,7 +116,8 @@ static halo_status place(hl_program *p, size_t *bytes)
     int n = 0;
     *bytes = 0;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->values, sizeof(hl_value *), "value order", &order));
-    HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->values, sizeof(hl_value *), "placed values", &placed), free_order);
+    HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->values, sizeof(hl_value *), "placed values", &placed),
+            free_order);
     for (int i = 0; i < p->values; i++)
         if (in_arena(&p->value[i])) order[n++] = &p->value[i];
     qsort(order, (size_t)n, sizeof(*order), larger_first);
@@ -124,7 +132,7 @@ free_order:
     return st;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the pass */
+/* ----------------------------------------------------------------------------------------------- the pass */
 
 static void place_images(hl_program *p)
 {
@@ -139,20 +147,26 @@ static void place_images(hl_program *p)
 
 static size_t total(const hl_program *p, size_t arena)
 {
-    return arena + p->image_bytes + p->scratch_bytes + hl_model_weight_bytes(p->model) + hl_model_state_bytes(p->model);
+    return arena + p->image_bytes + p->scratch_bytes + hl_model_weight_bytes(p->model) +
+           hl_model_state_bytes(p->model);
 }
 
-static bool over_limit(const hl_program *p, size_t arena) { return p->opt.memory_limit > 0 && total(p, arena) > p->opt.memory_limit; }
+static bool over_limit(const hl_program *p, size_t arena)
+{
+    return p->opt.memory_limit > 0 && total(p, arena) > p->opt.memory_limit;
+}
 
 static halo_status check_limit(hl_program *p)
 {
     const double mib = 1024.0 * 1024.0;
     if (!over_limit(p, p->arena_bytes)) return HALO_OK;
     return hl_fail(p->ctx, HALO_ERR_NOMEM,
-                   "'%s' at batch %" PRId64 " needs %.1f MiB: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f; the limit is %.1f MiB",
+                   "'%s' at batch %" PRId64 " needs %.1f MiB: weights %.1f, optimiser state %.1f, "
+                                            "activations %.1f, scratch %.1f; the limit is %.1f MiB",
                    p->net->name, p->opt.batch, (double)total(p, p->arena_bytes) / mib,
-                   (double)(hl_model_weight_bytes(p->model) + p->image_bytes) / mib, (double)hl_model_state_bytes(p->model) / mib,
-                   (double)p->arena_bytes / mib, (double)p->scratch_bytes / mib, (double)p->opt.memory_limit / mib);
+                   (double)(hl_model_weight_bytes(p->model) + p->image_bytes) / mib,
+                   (double)hl_model_state_bytes(p->model) / mib, (double)p->arena_bytes / mib,
+                   (double)p->scratch_bytes / mib, (double)p->opt.memory_limit / mib);
 }
 
 /* Margins that stay zero by themselves need no op. */
@@ -185,7 +199,8 @@ halo_status hl_pass_fit(hl_program *p)
     find_lifetimes(p);
     find_alone(p, KEEP_NONE);
     HL_TRY(place(p, &least));
-    for (int k = KEEP_ACTIVATIONS; k <= KEEP_ALL && !p->off.no_alone; k++) HL_TRY(try_keep(p, (keep)k, least + least / 4, &best));
+    for (int k = KEEP_ACTIVATIONS; k <= KEEP_ALL && !p->off.no_alone; k++)
+        HL_TRY(try_keep(p, (keep)k, least + least / 4, &best));
     find_alone(p, best);
     drop_margin_steps(p);
     find_lifetimes(p);

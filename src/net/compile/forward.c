@@ -11,7 +11,10 @@ void hl_set_window(const hl_layer *l, halo_op_desc *desc)
 }
 
 /* The value of a layer's k-th input. */
-static int input(const hl_program *p, int layer, int k) { return p->y[hl_layer_of(p, layer)->input[k]]; }
+static int input(const hl_program *p, int layer, int k)
+{
+    return p->y[hl_layer_of(p, layer)->input[k]];
+}
 
 static void set_act(const hl_program *p, int act, halo_op_desc *desc)
 {
@@ -70,7 +73,9 @@ halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step)
         v->ext[HALO_W] = 3 * hl_layer_of(p, layer)->out[0];
         v->operand = hl_operand_flat(v->dtype, v->ext[HALO_W]);
     }
-    HL_TRY(kind == HL_LAYER_CONV ? conv_op(p, layer, step) : kind == HL_LAYER_DENSE ? dense_op(p, layer, step) : norm_op(p, layer, step));
+    HL_TRY(kind == HL_LAYER_CONV    ? conv_op(p, layer, step)
+           : kind == HL_LAYER_DENSE ? dense_op(p, layer, step)
+                                    : norm_op(p, layer, step));
     hl_step *s = *step;
     HL_TRY(use_param(p, s, HALO_WT, HALO_WT, HL_MASTER));
     HL_TRY(use_param(p, s, HALO_B, HALO_B, HL_MASTER));
@@ -79,7 +84,7 @@ halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step)
     return HALO_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ per kind */
+/* ----------------------------------------------------------------------------------------------- per kind */
 
 static halo_status forward_nothing(hl_program *p, int layer)
 {
@@ -184,27 +189,50 @@ static halo_status forward_add(hl_program *p, int layer)
     return HALO_OK;
 }
 
+/* Channels side by side. Where one's begin inside a channel block they are joined in a plain value, which
+ * then is copied as a whole. */
 static halo_status forward_concat(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
+    int joined = p->y[layer];
     int64_t at = 0;
     hl_step *s;
+    if (!hl_concat_aligned(p, layer)) {
+        HL_TRY(hl_value_like(p, p->y[layer], HL_VALUE_ACTIVATION, layer, ".joined", &joined));
+        p->value[joined].cls = HL_CLASS_PLAIN;
+    }
     for (int k = 0; k < l->inputs; k++) {
         HL_TRY(hl_op_new(p, HALO_OP_COPY, HL_PHASE_FORWARD, layer, &s));
         s->use[HALO_X] = hl_use_of(input(p, layer, k));
-        s->use[HALO_Y] = hl_use_of(p->y[layer]);
+        s->use[HALO_Y] = hl_use_of(joined);
         s->use[HALO_Y].c_lo = at;
         s->use[HALO_Y].c_ext = p->value[input(p, layer, k)].ext[HALO_C];
         at += s->use[HALO_Y].c_ext;
     }
+    if (joined == p->y[layer]) return HALO_OK;
+    HL_TRY(hl_op_new(p, HALO_OP_COPY, HL_PHASE_FORWARD, layer, &s));
+    s->use[HALO_X] = hl_use_of(joined);
+    s->use[HALO_Y] = hl_use_of(p->y[layer]);
     return HALO_OK;
 }
 
+bool hl_concat_aligned(const hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    int64_t at = 0;
+    for (int k = 0; k < l->inputs; k++) {
+        if (!hl_aligned_channels(p, p->value[p->y[layer]].cls, at)) return false;
+        at += hl_layer_of(p, l->input[k])->out[0];
+    }
+    return true;
+}
+
 const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS] = {
-    [HL_LAYER_INPUT] = forward_nothing,   [HL_LAYER_CONV] = forward_fusable, [HL_LAYER_POOL] = forward_pool,
-    [HL_LAYER_NORM] = forward_norm,       [HL_LAYER_ACT] = forward_act,      [HL_LAYER_DROPOUT] = forward_dropout,
-    [HL_LAYER_FLATTEN] = forward_flatten, [HL_LAYER_DENSE] = forward_fusable, [HL_LAYER_ADD] = forward_add,
-    [HL_LAYER_CONCAT] = forward_concat,
+    [HL_LAYER_INPUT] = forward_nothing,   [HL_LAYER_CONV] = forward_fusable,
+    [HL_LAYER_POOL] = forward_pool,       [HL_LAYER_NORM] = forward_norm,
+    [HL_LAYER_ACT] = forward_act,         [HL_LAYER_DROPOUT] = forward_dropout,
+    [HL_LAYER_FLATTEN] = forward_flatten, [HL_LAYER_DENSE] = forward_fusable,
+    [HL_LAYER_ADD] = forward_add,         [HL_LAYER_CONCAT] = forward_concat,
 };
 
 halo_status hl_lower_loss(hl_program *p)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.c -- which activation layers are computed by the op before them: convolution, dense layer or norm, then an activation that is its only
- * reader. A pair is fused when the device has a candidate for the fused description in every layout in which it has one for the plain op, so
- * that the choice of layout stays free. The gradient of an activation needs its output alone, so nothing more has to be saved.
+ * fuse.c -- which activation layers are computed by the op before them: convolution, dense layer or norm,
+ * then an activation that is its only reader. A pair is fused when the device has a candidate for the fused
+ * description in every layout in which it has one for the plain op, so that the choice of layout stays free.
+ * The gradient of an activation needs its output alone, so nothing more has to be saved.
  */
 #include "net/compile/compile.h"
 
@@ -14,7 +15,7 @@ int hl_program_layouts(const hl_program *p, halo_layout out[HALO_LAYOUTS])
     return n;
 }
 
-int hl_input_layouts(const hl_program *p, halo_layout layout, halo_layout out[2])
+int hl_input_layouts(const hl_program *p, halo_layout layout, halo_layout out[HL_INPUT_LAYOUTS])
 {
     int64_t block = hl_layout_block(layout);
     if (p->value[p->y[0]].ext[HALO_C] >= block || p->value[p->y[0]].cls != HL_CLASS_INPUT) {
@@ -23,7 +24,17 @@ int hl_input_layouts(const hl_program *p, halo_layout layout, halo_layout out[2]
     }
     out[0] = HALO_NDHWC;
     out[1] = HALO_NCDHW;
-    return 2;
+    out[2] = layout; /* lanes of zeros: for networks that differentiate down to the input's few channels */
+    return 3;
+}
+
+bool hl_aligned_channels(const hl_program *p, hl_layout_class cls, int64_t at)
+{
+    halo_layout layouts[HALO_LAYOUTS];
+    int n = hl_program_layouts(p, layouts);
+    for (int i = 0; i < n && cls != HL_CLASS_PLAIN; i++)
+        if (at % hl_layout_block(layouts[i]) != 0) return false;
+    return true;
 }
 
 /* The only reader of layer i's output, when that is an activation; else -1. */
@@ -62,7 +73,7 @@ static halo_status ask(hl_program *p, int layer, int act, int *answer)
 
 static halo_status fuse_layer(hl_program *p, int layer, int act)
 {
-    halo_layout layouts[HALO_LAYOUTS], input[2];
+    halo_layout layouts[HALO_LAYOUTS], input[HL_INPUT_LAYOUTS];
     int n = hl_program_layouts(p, layouts), answer;
     bool any = false;
     for (int i = 0; i < n; i++) {
@@ -80,7 +91,8 @@ halo_status hl_fuse(hl_program *p)
 {
     for (int i = 0; i < p->net->layers && !p->off.no_fuse; i++) {
         hl_layer_kind kind = hl_layer_of(p, i)->kind;
-        if (!p->live[i] || (kind != HL_LAYER_CONV && kind != HL_LAYER_DENSE && kind != HL_LAYER_NORM)) continue;
+        if (!p->live[i] || (kind != HL_LAYER_CONV && kind != HL_LAYER_DENSE && kind != HL_LAYER_NORM))
+            continue;
         int act = lone_activation(p, i);
         if (act >= 0) HL_TRY(fuse_layer(p, i, act));
     }

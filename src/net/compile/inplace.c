@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inplace.c -- which outputs overwrite an input of the same extents: the two become one value, with the wider of their margins.
+ * inplace.c -- which outputs overwrite an input of the same extents: the two become one value, with the wider
+ * of their margins.
  *
- * Legal where the op allows it (activation, add and dropout forward; activation and norm backward on dy), nobody uses the old content later
- * and the op is the first to write the new. A max pool or a norm behind a convolution does not need its own output in backward, an activation
- * does: liveness decides all of it.
+ * Legal where the op allows it (activation, add and dropout forward; activation and norm backward on dy),
+ * nobody uses the old content later and the op is the first to write the new. A max pool or a norm behind a
+ * convolution does not need its own output in backward, an activation does: liveness decides all of it.
  */
 #include "net/compile/compile.h"
 
-typedef struct pair { halo_op_kind kind; halo_role from, to; } pair;
+typedef struct pair {
+    halo_op_kind kind;
+    halo_role from, to;
+} pair;
 
 static const pair allowed[] = {
-    {HALO_OP_ACT_FWD, HALO_X, HALO_Y},
-    {HALO_OP_ADD, HALO_X, HALO_Y},
-    {HALO_OP_ADD, HALO_X2, HALO_Y},
-    {HALO_OP_DROPOUT, HALO_X, HALO_Y},
-    {HALO_OP_ACT_BWD, HALO_DY, HALO_DX},
-    {HALO_OP_NORM_BWD_APPLY, HALO_DY, HALO_DX},
+    {HALO_OP_ACT_FWD, HALO_X, HALO_Y},   {HALO_OP_ADD, HALO_X, HALO_Y},
+    {HALO_OP_ADD, HALO_X2, HALO_Y},      {HALO_OP_DROPOUT, HALO_X, HALO_Y},
+    {HALO_OP_ACT_BWD, HALO_DY, HALO_DX}, {HALO_OP_NORM_BWD_APPLY, HALO_DY, HALO_DX},
 };
 
 static bool used_between(const hl_program *p, int value, int first, int last)
@@ -67,7 +68,8 @@ static void try_pair(hl_program *p, int at, const pair *k)
 {
     hl_step *s = &p->step[at];
     int from = s->use[k->from].value, to = s->use[k->to].value;
-    if (s->desc.kind != k->kind || from < 0 || to < 0 || !whole(&s->use[k->from]) || !whole(&s->use[k->to])) return;
+    if (s->desc.kind != k->kind || from < 0 || to < 0 || !whole(&s->use[k->from]) || !whole(&s->use[k->to]))
+        return;
     if (k->kind == HALO_OP_ACT_BWD && s->desc.accumulate) return;
     if (!legal(p, at, from, to)) return;
     const hl_value old = p->value[to];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lower.c -- every layer step becomes the ops of the backend contract: forward.c, backward.c and update.c emit them, fuse.c says which
- * activations their producers compute too.
+ * lower.c -- every layer step becomes the ops of the backend contract: forward.c, backward.c and update.c
+ * emit them, fuse.c says which activations their producers compute too.
  */
 #include "net/compile/compile.h"
 
@@ -9,7 +9,8 @@ static halo_status lower_layer(hl_program *p, const hl_step *s)
 {
     if (s->phase == HL_PHASE_LOSS) return hl_lower_loss(p);
     hl_layer_kind kind = hl_layer_of(p, s->layer)->kind;
-    return s->phase == HL_PHASE_FORWARD ? hl_lower_forward[kind](p, s->layer) : hl_lower_backward[kind](p, s->layer);
+    return s->phase == HL_PHASE_FORWARD ? hl_lower_forward[kind](p, s->layer)
+                                        : hl_lower_backward[kind](p, s->layer);
 }
 
 /* What a fused layer's activation makes useless: the producer's own output. */

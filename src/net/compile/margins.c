@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * margins.c -- the ops that write margins. A write into a value's box makes its margin stale; the first use after that which reads the margin
- * has a MARGIN op put in front of it, so a margin is written once however many consumers there are. Where the margin holds nothing but zeros
- * and nobody else uses its storage, `fit` takes the op out again: ops write only inside their box, and the zeros stay.
+ * margins.c -- the ops that write margins. A write into a value's box makes its margin stale; the first use
+ * after that which reads the margin has a MARGIN op put in front of it, so a margin is written once however
+ * many consumers there are. Where the margin holds nothing but zeros and nobody else uses its storage, `fit`
+ * takes the op out again: ops write only inside their box, and the zeros stay.
  */
 #include "net/compile/compile.h"
 

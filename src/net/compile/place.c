@@ -2,27 +2,34 @@
 /*
  * place.c -- how wide a margin each activation is stored with, and what the margin holds.
  *
- * A window with kernel k, stride s, dilation l and padding p before reads, of an input of n cells for m outputs,
- *     low  = max(0, p)          cells before the first and
- *     high = max(0, (m-1) s - p + l (k-1) + 1 - n)   after the last.
- * Where the axis is periodic the margin holds the cells of the other side (WRAP), always. Where it is padded with zeros, convolutions read a
- * margin of zeros (ZERO) if the device's kernels like that better than testing bounds. Pools never see zero padding as cells: for them a
- * margin of zeros is as good as none.
+ * A window with kernel k, stride s, dilation l and padding p before reads, of an input of n cells for m
+ * outputs, low  = max(0, p)          cells before the first and high = max(0, (m-1) s - p + l (k-1) + 1 - n)
+ * after the last. Where the axis is periodic the margin holds the cells of the other side (WRAP), always.
+ * Where it is padded with zeros, convolutions read a margin of zeros (ZERO) if the device's kernels like that
+ * better than testing bounds. Pools never see zero padding as cells: for them a margin of zeros is as good as
+ * none.
  *
- * A value's margin has one content per axis. Where consumers disagree WRAP stays, and the others are told of no margin in that axis, which the
- * contract has them read as zero.
+ * A value's margin has one content per axis. Where consumers disagree WRAP stays, and the others are told of
+ * no margin in that axis, which the contract has them read as zero.
  *
- * The same arithmetic for the gradients: dx[q] sums over the outputs p with p s - pad + k l = q. On a periodic axis whose windows tile it
- * evenly (s divides n, so that m s = n) dy continues periodically, and dx of the box follows from dy with a WRAP margin; else dx is formed on
- * box and margin and its margin is folded back (MARGIN, reverse).
+ * The same arithmetic for the gradients: dx[q] sums over the outputs p with p s - pad + k l = q. On a
+ * periodic axis whose windows tile it evenly (s divides n, so that m s = n) dy continues periodically, and dx
+ * of the box follows from dy with a WRAP margin; else dx is formed on box and margin and its margin is folded
+ * back (MARGIN, reverse).
  */
 #include "net/compile/compile.h"
 
 #include "tensor/block.h"
 
-static bool periodic(const hl_layer *l, int axis) { return l->padding[axis] == HALO_PAD_PERIODIC; }
+static bool periodic(const hl_layer *l, int axis)
+{
+    return l->padding[axis] == HALO_PAD_PERIODIC;
+}
 
-static const hl_layer *input_of(const hl_program *p, const hl_layer *l) { return hl_layer_of(p, l->input[0]); }
+static const hl_layer *input_of(const hl_program *p, const hl_layer *l)
+{
+    return hl_layer_of(p, l->input[0]);
+}
 
 void hl_window_margin(const hl_program *p, int layer, int64_t out[3][2])
 {
@@ -95,8 +102,10 @@ hl_use hl_use_window(const hl_program *p, int layer, int value)
     hl_use u = hl_use_of(value);
     hl_window_margin(p, layer, u.margin);
     for (int a = 0; a < 3; a++) {
-        bool truth = v->mode[a] == HALO_MARGIN_WRAP ? periodic(l, a) : !periodic(l, a) && l->kind == HL_LAYER_CONV;
-        for (int side = 0; side < 2; side++) u.margin[a][side] = truth ? hl_min64(u.margin[a][side], v->margin[a][side]) : 0;
+        bool truth =
+            v->mode[a] == HALO_MARGIN_WRAP ? periodic(l, a) : !periodic(l, a) && l->kind == HL_LAYER_CONV;
+        for (int side = 0; side < 2; side++)
+            u.margin[a][side] = truth ? hl_min64(u.margin[a][side], v->margin[a][side]) : 0;
     }
     return u;
 }
@@ -106,7 +115,8 @@ void hl_window_grow(const hl_program *p, int layer, int64_t grow[3][2])
     const hl_layer *l = hl_layer_of(p, layer);
     hl_window_margin(p, layer, grow);
     for (int a = 0; a < 3; a++)
-        if (!periodic(l, a) || (l->kind == HL_LAYER_CONV && hl_wraps_evenly(p, layer, a))) grow[a][0] = grow[a][1] = 0;
+        if (!periodic(l, a) || (l->kind == HL_LAYER_CONV && hl_wraps_evenly(p, layer, a)))
+            grow[a][0] = grow[a][1] = 0;
 }
 
 void hl_gradient_margin(const hl_program *p, int layer, int64_t out[3][2], halo_margin_mode mode[3])
@@ -117,7 +127,8 @@ void hl_gradient_margin(const hl_program *p, int layer, int64_t out[3][2], halo_
     for (int a = 0; a < 3; a++) {
         hl_window1 w = {l->window.kernel[a], l->window.stride[a], l->pad[a][0], l->window.dilation[a]};
         int64_t m = l->out[1 + a], first = -grow[a][0], last = input_of(p, l)->out[1 + a] - 1 + grow[a][1];
-        int64_t low = w.l * (w.k - 1) - w.p - first, high = last + w.p; /* first p = ceil(-low / s), last p = floor(high / s) */
+        int64_t low = w.l * (w.k - 1) - w.p - first,
+                high = last + w.p; /* first p = ceil(-low / s), last p = floor(high / s) */
         mode[a] = hl_wraps_evenly(p, layer, a) ? HALO_MARGIN_WRAP : HALO_MARGIN_ZERO;
         out[a][0] = hl_max64(0, low) / w.s;
         out[a][1] = hl_max64(0, high / w.s - (m - 1));

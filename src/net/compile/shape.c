@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shape.c -- the first pass: a value for the output of every layer that the network's output depends on, a forward step per layer, and the
- * layout class of each value.
+ * shape.c -- the first pass: a value for the output of every layer that the network's output depends on, a
+ * forward step per layer, and the layout class of each value.
  *
- * Extents are those of the graph (inferred, with checked arithmetic, when a layer is added) with the batch in front; here their product is
- * checked. Behind a flatten that cuts a sample into rows each row counts as a sample. Layers without influence on the output get nothing. In evaluation dropout is the identity and its output is its input's value.
+ * Extents are those of the graph (inferred, with checked arithmetic, when a layer is added) with the batch in
+ * front; here their product is checked. Behind a flatten that cuts a sample into rows each row counts as a
+ * sample. Layers without influence on the output get nothing. In evaluation dropout is the identity and its
+ * output is its input's value.
  */
 #include "net/compile/compile.h"
 
@@ -14,12 +16,14 @@ static halo_status check_extents(hl_program *p, int layer, const int64_t ext[HAL
     bool fits = true;
     for (int i = 0; i < HALO_DIMS; i++) {
         if (ext[i] < 1)
-            return hl_fail(p->ctx, HALO_ERR_SHAPE, "layer '%s': extent %" PRId64 " is not positive", hl_layer_of(p, layer)->name, ext[i]);
+            return hl_fail(p->ctx, HALO_ERR_SHAPE, "layer '%s': extent %" PRId64 " is not positive",
+                           hl_layer_of(p, layer)->name, ext[i]);
         fits = fits && hl_mul64(n, ext[i], &n);
     }
     if (fits) return HALO_OK;
     return hl_fail(p->ctx, HALO_ERR_SHAPE,
-                   "layer '%s': a tensor of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " is too large to index",
+                   "layer '%s': a tensor of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                   " is too large to index",
                    hl_layer_of(p, layer)->name, ext[0], ext[1], ext[2], ext[3], ext[4]);
 }
 
@@ -33,7 +37,8 @@ static void find_live(hl_program *p)
     }
 }
 
-/* Vectors are plain. What pointwise layers and pools make of the input alone keeps its few channels and so its class. */
+/* Vectors are plain. What pointwise layers and pools make of the input alone keeps its few channels and so
+ * its class. */
 static hl_layout_class class_of(const hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
@@ -46,12 +51,15 @@ static hl_layout_class class_of(const hl_program *p, int layer)
     return cls;
 }
 
-/* Where an add or concat joins the input with convolutions' outputs, the whole family of the input joins the program's layout. */
+/* Where an add or concat joins the input with convolutions' outputs, the whole family of the input joins the
+ * program's layout. */
 static void unite_classes(hl_program *p)
 {
     for (int i = 0; i < p->net->layers; i++) {
         const hl_layer *l = hl_layer_of(p, i);
-        if (!p->live[i] || l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_FLATTEN) continue;
+        if (!p->live[i] || l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE ||
+            l->kind == HL_LAYER_FLATTEN)
+            continue;
         for (int k = 0; k < l->inputs; k++) {
             if (p->value[p->y[l->input[k]]].cls == p->value[p->y[i]].cls) continue;
             for (int v = 0; v < p->values; v++)
@@ -72,7 +80,8 @@ static halo_status add_layer(hl_program *p, int i)
     int64_t ext[HALO_DIMS] = {0, l->out[0], l->out[1], l->out[2], l->out[3]};
     if (!hl_mul64(p->opt.batch, l->rows, &ext[HALO_N])) ext[HALO_N] = INT64_MAX; /* too large as well */
     HL_TRY(check_extents(p, i, ext));
-    HL_TRY(hl_value_new(p, l->kind == HL_LAYER_INPUT ? HL_VALUE_INPUT : HL_VALUE_ACTIVATION, i, "", &p->y[i]));
+    HL_TRY(
+        hl_value_new(p, l->kind == HL_LAYER_INPUT ? HL_VALUE_INPUT : HL_VALUE_ACTIVATION, i, "", &p->y[i]));
     memcpy(p->value[p->y[i]].ext, ext, sizeof(ext));
     p->value[p->y[i]].cls = class_of(p, i);
     if (l->kind == HL_LAYER_INPUT) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update.c -- the end of a training step: |dw|^2 and the count of values that are not finite, per parameter; then, once the host has seen
- * them all (skip, clipping), one optimiser step per parameter. Parameters come in the order of their storage, which is that of backward.
- * |w|^2 is kept by the updates themselves; it is measured when the weights were changed from outside.
+ * update.c -- the end of a training step: |dw|^2 and the count of values that are not finite, per parameter;
+ * then, once the host has seen them all (skip, clipping), one optimiser step per parameter. Parameters come
+ * in the order of their storage, which is that of backward. |w|^2 is kept by the updates themselves; it is
+ * measured when the weights were changed from outside.
  */
 #include "net/compile/compile.h"
 
@@ -59,7 +60,8 @@ halo_status hl_lower_update(hl_program *p)
     for (int layer = p->net->layers - 1; layer >= 0; layer--) {
         for (int i = 0; i < m->params; i++) {
             if (m->param[i].layer != layer || !m->param[i].trainable || !p->live[layer]) continue;
-            if (m->optim.update.larc != HALO_LARC_OFF) HL_TRY(square_sum(p, HL_PHASE_WEIGHT_NORMS, i, HL_MASTER, HL_MODEL_WEIGHT_NORM));
+            if (m->optim.update.larc != HALO_LARC_OFF)
+                HL_TRY(square_sum(p, HL_PHASE_WEIGHT_NORMS, i, HL_MASTER, HL_MODEL_WEIGHT_NORM));
             HL_TRY(square_sum(p, HL_PHASE_GRADIENT_NORMS, i, HL_GRADIENT, HL_MODEL_GRADIENT_NORM));
             HL_TRY(update(p, i));
         }
