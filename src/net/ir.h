@@ -167,8 +167,7 @@ struct hl_program {
     bool timing;
 };
 
-/* -------------------------------------------------------------------------------------------- building, in
- * ir.c */
+/* -------------------------------------------------------------------------------------- building, in ir.c */
 
 halo_status hl_value_new(hl_program *p, hl_value_kind kind, int layer, const char *suffix, int *value);
 /* One more value like another (extents, dtype, class; no margins): a gradient, or a temporary. */

@@ -110,8 +110,7 @@ static halo_status choose_pairing(hl_program *p, hl_choices *choices, pairing *l
     return HALO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- images
- * of weights */
+/* -------------------------------------------------------------------------------------- images of weights */
 
 static halo_status new_image(hl_program *p, const hl_step *user, int *value)
 {

@@ -20,8 +20,7 @@ halo_status hl_pass_choose(hl_program *p);        /* layouts and implementations
 halo_status hl_pass_fit(hl_program *p);           /* lifetimes and slots */
 halo_status hl_pass_bind(hl_program *p);          /* buffers, plans, addresses */
 
-/* ------------------------------------------------------------------------------------- margins, shared by
- * place and lower */
+/* --------------------------------------------------------------------- margins, shared by place and lower */
 
 /* Cells outside a window layer's input that its outputs read, [d h w][low high]. */
 void hl_window_margin(const hl_program *p, int layer, int64_t out[3][2]);
@@ -38,8 +37,7 @@ void hl_gradient_margin(const hl_program *p, int layer, int64_t out[3][2], halo_
 /* Widens a value's margin. False, and nothing done, when the value's margin holds something else. */
 bool hl_widen_margin(hl_value *v, const int64_t by[3][2], const halo_margin_mode mode[3]);
 
-/* ------------------------------------------------------------------------------------------------- lower, in
- * three files */
+/* ---------------------------------------------------------------------------------- lower, in three files */
 
 typedef halo_status (*hl_lower_fn)(hl_program *p, int layer);
 extern const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS];
