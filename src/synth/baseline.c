@@ -175,7 +175,7 @@ static halo_status read_split(fitting *f, const char *path, int64_t crop, uint64
     int64_t groups = source->info.groups, edge[PARTS + 1] = {0, groups * 8 / 10, groups * 9 / 10, groups};
     HL_GOTO(st, hl_calloc(f->ctx, (size_t)groups, sizeof(*order), "groups", &order), close_source);
     HL_GOTO(st, hl_calloc(f->ctx, (size_t)source->info.samples, sizeof(*picked), "samples", &picked), close_source);
-    for (int64_t i = 0; i < groups; i++) all[i] = 0;
+    for (int64_t i = 0; i < groups; i++) all[i] = -1; /* from here on: the part that a group is in */
     hl_permutation(seed, 0, groups, order); /* order[rank] = group */
     for (int p = 0; p < PARTS; p++) {
         int64_t n = 0;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of synth: the generators are optional, so are their tests
 if HAVE_FFTW
-synth_tests = tests/synth/cosmology.test tests/synth/field.test
+synth_tests = tests/synth/cosmology.test tests/synth/field.test tests/synth/simulate.test tests/synth/universes.test \
+	tests/synth/baseline.test
 check_PROGRAMS += $(synth_tests)
 TESTS += $(synth_tests)
 TESTS_FAST += $(synth_tests)
@@ -9,4 +10,10 @@ tests_synth_cosmology_test_SOURCES = tests/synth/cosmology.c
 tests_synth_cosmology_test_LDADD = libhalo_synth.la libhalo_core.la
 tests_synth_field_test_SOURCES = tests/synth/field.c
 tests_synth_field_test_LDADD = libhalo_synth.la libhalo_core.la
+tests_synth_simulate_test_SOURCES = tests/synth/simulate.c
+tests_synth_simulate_test_LDADD = libhalo_synth.la libhalo_core.la
+tests_synth_universes_test_SOURCES = tests/synth/universes.c
+tests_synth_universes_test_LDADD = libhalo_synth.la libhalo_core.la
+tests_synth_baseline_test_SOURCES = tests/synth/baseline.c
+tests_synth_baseline_test_LDADD = libhalo_synth.la libhalo_core.la
 endif
