@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c -- the chain of passes, and what a program says of itself. */
+/*
+ * program.c -- the chain of passes, and what a program says of itself. With one rank nothing is exchanged or reduced:
+ * the pass that starts communication early and ends it late comes between margins and choose with src/comm.
+ */
 #include "net/compile/compile.h"
 
 #include <stdio.h>
@@ -79,6 +82,7 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     p->layout = p->input_layout = HALO_LAYOUTS;
     HL_GOTO(st, index_arrays(p), destroy);
     HL_GOTO(st, run_passes(p), destroy);
+    p->opt.after = p->opt.plan_cache = NULL; /* the caller's strings */
     *program = p;
     return HALO_OK;
 

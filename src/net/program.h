@@ -67,7 +67,7 @@ typedef struct hl_compile_options {
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins choose
                              * fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
-                             * complete; only a bound program runs. The string must outlive the program. */
+                             * complete; only a bound program runs. */
 } hl_compile_options;
 
 typedef struct hl_program hl_program;
