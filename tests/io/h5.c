@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HDF5 layer: every type, byte order and storage that HDF5 itself can write reads back; what cannot be read says why. */
+/* The HDF5 layer: every type, byte order and storage that HDF5 itself can write reads back; what cannot be
+ * read says why. */
 #include "tests/io/iotest.h"
 #include "io/h5out.h"
 #include "io/volume.h"
@@ -9,9 +10,12 @@
 enum { D0 = 3, D1 = 4, D2 = 5, D3 = 6, CELLS = D0 * D1 * D2 * D3 };
 static const hsize_t dim4[4] = {D0, D1, D2, D3};
 
-static double value_at(int64_t i, bool is_signed) { return (double)((i * 7) % 101) - (is_signed ? 50 : 0); }
+static double value_at(int64_t i, bool is_signed)
+{
+    return (double)((i * 7) % 101) - (is_signed ? 50 : 0);
+}
 
-/* -------------------------------------------------------------------------------------------------------- the matrix */
+/* --------------------------------------------------------------------------------------------- the matrix */
 
 typedef struct kind {
     const char *name, *order; /* order: "little-endian" or "big-endian" */
@@ -20,7 +24,8 @@ typedef struct kind {
 } kind;
 
 enum layout { CONTIGUOUS = 0, COMPACT, CHUNKED, DEFLATE, SHUFFLE_DEFLATE, FLETCHER32, SCALE_OFFSET, LAYOUTS };
-static const char *const layout_names[LAYOUTS] = {"contiguous", "compact", "chunked", "deflate", "shuffle + deflate", "fletcher32", "scale-offset"};
+static const char *const layout_names[LAYOUTS] = {"contiguous",        "compact",    "chunked",     "deflate",
+                                                  "shuffle + deflate", "fletcher32", "scale-offset"};
 
 static hid_t creation(enum layout layout, bool is_float)
 {
@@ -30,7 +35,9 @@ static hid_t creation(enum layout layout, bool is_float)
     if (layout == SHUFFLE_DEFLATE) H5Pset_shuffle(p);
     if (layout == DEFLATE || layout == SHUFFLE_DEFLATE) H5Pset_deflate(p, 4);
     if (layout == FLETCHER32) H5Pset_fletcher32(p);
-    if (layout == SCALE_OFFSET) H5Pset_scaleoffset(p, is_float ? H5Z_SO_FLOAT_DSCALE : H5Z_SO_INT, is_float ? 2 : H5Z_SO_INT_MINBITS_DEFAULT);
+    if (layout == SCALE_OFFSET)
+        H5Pset_scaleoffset(p, is_float ? H5Z_SO_FLOAT_DSCALE : H5Z_SO_INT,
+                           is_float ? 2 : H5Z_SO_INT_MINBITS_DEFAULT);
     return p;
 }
 
@@ -40,7 +47,8 @@ static void write_one(hid_t file, const char *name, const kind *k, enum layout l
     for (int i = 0; i < CELLS; i++) v[i] = value_at(i, k->is_signed);
     hid_t space = H5Screate_simple(4, dim4, NULL), p = creation(layout, H5Tget_class(k->type) == H5T_FLOAT);
     hid_t set = H5Dcreate2(file, name, k->type, space, H5P_DEFAULT, p, H5P_DEFAULT);
-    if (set < 0 || H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) < 0) tap_bail("HDF5 cannot write %s", name);
+    if (set < 0 || H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) < 0)
+        tap_bail("HDF5 cannot write %s", name);
     H5Dclose(set);
     H5Pclose(p);
     H5Sclose(space);
@@ -62,13 +70,16 @@ static bool reads_back(halo_context *ctx, hl_h5 *file, const char *name, const k
             good = good && hl_number_value(d->type, raw, i) == value_at(at, k->is_signed);
         }
         MUST(hl_h5_read(d, zero, d->dim, raw, sizeof(raw)));
-        for (int64_t i = 0; i < CELLS; i++) good = good && hl_number_value(d->type, raw, i) == value_at(i, k->is_signed);
+        for (int64_t i = 0; i < CELLS; i++)
+            good = good && hl_number_value(d->type, raw, i) == value_at(i, k->is_signed);
     }
     halo_dtype type = hl_number_dtype(d->type);
     hl_convert(d->type, raw, 1, type, to, CELLS);
-    for (int64_t i = 0; i < CELLS; i++) good = good && hl_number_value(hl_dtype_number(type), to, i) == value_at(i, k->is_signed);
+    for (int64_t i = 0; i < CELLS; i++)
+        good = good && hl_number_value(hl_dtype_number(type), to, i) == value_at(i, k->is_signed);
     hl_convert(d->type, raw, 3, HALO_F32, to, CELLS / 3);
-    for (int64_t i = 0; i < CELLS / 3; i++) good = good && ((float *)to)[i] == (float)value_at(3 * i, k->is_signed);
+    for (int64_t i = 0; i < CELLS / 3; i++)
+        good = good && ((float *)to)[i] == (float)value_at(3 * i, k->is_signed);
     hl_h5_data_close(d);
     return good;
 }
@@ -92,21 +103,26 @@ static hid_t bits12(void)
 
 static void matrix(halo_context *ctx)
 {
-    const kind kinds[] = {{"int8", "little", H5T_STD_I8LE, true},     {"uint8", "little", H5T_STD_U8LE, false},   {"int16", "little", H5T_STD_I16LE, true},
-                          {"int16", "big", H5T_STD_I16BE, true},      {"uint16", "little", H5T_STD_U16LE, false}, {"uint16", "big", H5T_STD_U16BE, false},
-                          {"int32", "little", H5T_STD_I32LE, true},   {"int32", "big", H5T_STD_I32BE, true},      {"uint32", "little", H5T_STD_U32LE, false},
-                          {"uint32", "big", H5T_STD_U32BE, false},    {"int64", "little", H5T_STD_I64LE, true},   {"int64", "big", H5T_STD_I64BE, true},
-                          {"uint64", "little", H5T_STD_U64LE, false}, {"uint64", "big", H5T_STD_U64BE, false},    {"float16", "little", half_type(false), true},
-                          {"float16", "big", half_type(true), true},  {"float32", "little", H5T_IEEE_F32LE, true}, {"float32", "big", H5T_IEEE_F32BE, true},
-                          {"float64", "little", H5T_IEEE_F64LE, true}, {"float64", "big", H5T_IEEE_F64BE, true},  {"12 of 16 bits", "little", bits12(), true},
-                          {"long double", "native", H5T_NATIVE_LDOUBLE, true}};
+    const kind kinds[] = {
+        {"int8", "little", H5T_STD_I8LE, true},        {"uint8", "little", H5T_STD_U8LE, false},
+        {"int16", "little", H5T_STD_I16LE, true},      {"int16", "big", H5T_STD_I16BE, true},
+        {"uint16", "little", H5T_STD_U16LE, false},    {"uint16", "big", H5T_STD_U16BE, false},
+        {"int32", "little", H5T_STD_I32LE, true},      {"int32", "big", H5T_STD_I32BE, true},
+        {"uint32", "little", H5T_STD_U32LE, false},    {"uint32", "big", H5T_STD_U32BE, false},
+        {"int64", "little", H5T_STD_I64LE, true},      {"int64", "big", H5T_STD_I64BE, true},
+        {"uint64", "little", H5T_STD_U64LE, false},    {"uint64", "big", H5T_STD_U64BE, false},
+        {"float16", "little", half_type(false), true}, {"float16", "big", half_type(true), true},
+        {"float32", "little", H5T_IEEE_F32LE, true},   {"float32", "big", H5T_IEEE_F32BE, true},
+        {"float64", "little", H5T_IEEE_F64LE, true},   {"float64", "big", H5T_IEEE_F64BE, true},
+        {"12 of 16 bits", "little", bits12(), true},   {"long double", "native", H5T_NATIVE_LDOUBLE, true}};
     const char *path = in_dir("matrix.h5");
     char name[64];
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     for (size_t k = 0; k < HL_COUNT(kinds); k++)
         for (int l = 0; l < LAYOUTS; l++) {
             snprintf(name, sizeof(name), "/%zu-%d", k, l);
-            if (l != SCALE_OFFSET || (k < 14 && kinds[k].name[0] != 'f')) write_one(file, name, &kinds[k], (enum layout)l);
+            if (l != SCALE_OFFSET || (k < 14 && kinds[k].name[0] != 'f'))
+                write_one(file, name, &kinds[k], (enum layout)l);
         }
     H5Fclose(file);
     hl_h5 *in = NULL;
@@ -118,10 +134,13 @@ static void matrix(halo_context *ctx)
             snprintf(name, sizeof(name), "/%zu-%d", k, l);
             if (!hl_h5_has(in, name)) continue;
             of++;
-            if (reads_back(ctx, in, name, &kinds[k])) good++;
-            else snprintf(which, sizeof(which), ", not %s", layout_names[l]);
+            if (reads_back(ctx, in, name, &kinds[k]))
+                good++;
+            else
+                snprintf(which, sizeof(which), ", not %s", layout_names[l]);
         }
-        tap_ok(good == of && of >= 6, "%s, %s-endian: boxes in large and small pieces, %d storages%s", kinds[k].name, kinds[k].order, of, which);
+        tap_ok(good == of && of >= 6, "%s, %s-endian: boxes in large and small pieces, %d storages%s",
+               kinds[k].name, kinds[k].order, of, which);
     }
     hl_h5_close(in);
 }
@@ -129,20 +148,31 @@ static void matrix(halo_context *ctx)
 static void halves(void)
 {
     int wrong = 0;
-    const struct { uint16_t bits; float value; } known[] = {{0x0000, 0.0f}, {0x3c00, 1.0f}, {0xc000, -2.0f}, {0x7bff, 65504.0f}, {0x0400, 0x1p-14f},
-                                                            {0x0001, 0x1p-24f}, {0x03ff, 1023 * 0x1p-24f}, {0x7c00, INFINITY}, {0xfc00, -INFINITY}};
+    const struct {
+        uint16_t bits;
+        float value;
+    } known[] = {{0x0000, 0.0f},     {0x3c00, 1.0f},     {0xc000, -2.0f},           {0x7bff, 65504.0f},
+                 {0x0400, 0x1p-14f}, {0x0001, 0x1p-24f}, {0x03ff, 1023 * 0x1p-24f}, {0x7c00, INFINITY},
+                 {0xfc00, -INFINITY}};
     for (size_t i = 0; i < HL_COUNT(known); i++) wrong += hl_half_to_float(known[i].bits) != known[i].value;
-    tap_ok(wrong == 0 && isnan(hl_half_to_float(0x7e00)) && signbit(hl_half_to_float(0x8000)), "half precision: denormals, infinities, NaN, -0");
+    tap_ok(wrong == 0 && isnan(hl_half_to_float(0x7e00)) && signbit(hl_half_to_float(0x8000)),
+           "half precision: denormals, infinities, NaN, -0");
 }
 
-/* ------------------------------------------------------------------------------------------------------ any order of axes */
+/* -------------------------------------------------------------------------------------- any order of axes */
 
 enum { C = 3, D = 4, H = 5, W = 6, N = 2 };
 
-static int extent_of(char axis) { return axis == 'n' ? N : axis == 'c' ? C : axis == 'd' ? D : axis == 'h' ? H : W; }
+static int extent_of(char axis)
+{
+    return axis == 'n' ? N : axis == 'c' ? C : axis == 'd' ? D : axis == 'h' ? H : W;
+}
 
 /* The value tells where it is: n c d h w as digits of base 6. */
-static int place_of(const int at[5]) { return (((at[0] * 6 + at[1]) * 6 + at[2]) * 6 + at[3]) * 6 + at[4]; }
+static int place_of(const int at[5])
+{
+    return (((at[0] * 6 + at[1]) * 6 + at[2]) * 6 + at[3]) * 6 + at[4];
+}
 
 static void write_axes(const char *path, const char *order, bool chunked)
 {
@@ -157,10 +187,12 @@ static void write_axes(const char *path, const char *order, bool chunked)
     for (int i = 0; i < total; i++) {
         static const char letter[] = "ncdhw";
         int at[5] = {0}, rest = i;
-        for (int k = rank - 1; k >= 0; rest /= (int)dim[k--]) at[strchr(letter, order[k]) - letter] = rest % (int)dim[k];
+        for (int k = rank - 1; k >= 0; rest /= (int)dim[k--])
+            at[strchr(letter, order[k]) - letter] = rest % (int)dim[k];
         v[i] = (int16_t)place_of(at);
     }
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate_simple(rank, dim, NULL);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+          space = H5Screate_simple(rank, dim, NULL);
     hid_t p = H5Pcreate(H5P_DATASET_CREATE);
     if (chunked) H5Pset_chunk(p, rank, chunk);
     hid_t set = H5Dcreate2(file, "v", H5T_STD_I16BE, space, H5P_DEFAULT, p, H5P_DEFAULT);
@@ -201,15 +233,19 @@ static void axes(halo_context *ctx)
             write_axes(path, order[o], chunked);
             good = good && read_axes(ctx, path, order[o]);
         }
-        tap_ok(good, "a box of some channels from a file whose axes are %s, contiguous and chunked", order[o]);
+        tap_ok(good, "a box of some channels from a file whose axes are %s, contiguous and chunked",
+               order[o]);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ bad files */
+/* ---------------------------------------------------------------------------------------------- bad files */
 
-static hid_t put(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t p, const void *data, hid_t memory)
+static hid_t put(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t p,
+                 const void *data, hid_t memory)
 {
-    hid_t space = rank < 0 ? H5Screate(H5S_NULL) : rank ? H5Screate_simple(rank, dim, NULL) : H5Screate(H5S_SCALAR);
+    hid_t space = rank < 0 ? H5Screate(H5S_NULL)
+                  : rank   ? H5Screate_simple(rank, dim, NULL)
+                           : H5Screate(H5S_SCALAR);
     hid_t set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
     if (data) H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
     H5Dclose(set);
@@ -217,7 +253,8 @@ static hid_t put(hid_t file, const char *name, hid_t type, int rank, const hsize
     return set;
 }
 
-static size_t pass_on(unsigned flags, size_t n, const unsigned values[], size_t bytes, size_t *size, void **buffer)
+static size_t pass_on(unsigned flags, size_t n, const unsigned values[], size_t bytes, size_t *size,
+                      void **buffer)
 {
     (void)flags, (void)n, (void)values, (void)size, (void)buffer;
     return bytes;
@@ -229,7 +266,8 @@ static void bad_files(halo_context *ctx)
     const char *path = in_dir("bad.h5");
     double v[8] = {0};
     const hsize_t eight = 8, two[2] = {2, 4}, huge[3] = {1 << 20, 1 << 20, 1 << 10};
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), text = H5Tcopy(H5T_C_S1), p = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), text = H5Tcopy(H5T_C_S1),
+          p = H5Pcreate(H5P_DATASET_CREATE);
     H5Zregister(&blosc);
     H5Gclose(H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     put(file, "text", text, 1, &eight, H5P_DEFAULT, NULL, -1);
@@ -247,17 +285,23 @@ static void bad_files(halo_context *ctx)
     hl_h5_data *d = NULL;
     char raw[64];
     MUST(hl_h5_open(ctx, path, &in));
-    fails_with(ctx, hl_h5_data_open(in, "/full", 0, &d), HALO_ERR_FORMAT, path, "no dataset '/full'", "a missing dataset");
-    fails_with(ctx, hl_h5_data_open(in, "/a/b/full", 0, &d), HALO_ERR_FORMAT, path, "no dataset '/a/b/full'", "a missing group");
+    fails_with(ctx, hl_h5_data_open(in, "/full", 0, &d), HALO_ERR_FORMAT, path, "no dataset '/full'",
+               "a missing dataset");
+    fails_with(ctx, hl_h5_data_open(in, "/a/b/full", 0, &d), HALO_ERR_FORMAT, path, "no dataset '/a/b/full'",
+               "a missing group");
     fails_with(ctx, hl_h5_data_open(in, "/g", 0, &d), HALO_ERR_FORMAT, path, "'/g'", "a group");
-    fails_with(ctx, hl_h5_data_open(in, "/text", 0, &d), HALO_ERR_FORMAT, path, "strings, not numbers", "strings");
+    fails_with(ctx, hl_h5_data_open(in, "/text", 0, &d), HALO_ERR_FORMAT, path, "strings, not numbers",
+               "strings");
     fails_with(ctx, hl_h5_data_open(in, "/null", 0, &d), HALO_ERR_FORMAT, path, "'/null'", "no extents");
-    fails_with(ctx, hl_h5_data_open(in, "/filtered", 0, &d), HALO_ERR_FORMAT, "filter 32001 (blosc)", "HDF5_PLUGIN_PATH", "a filter that is not installed");
+    fails_with(ctx, hl_h5_data_open(in, "/filtered", 0, &d), HALO_ERR_FORMAT, "filter 32001 (blosc)",
+               "HDF5_PLUGIN_PATH", "a filter that is not installed");
     MUST(hl_h5_data_open(in, "/good", 0, &d));
-    fails_with(ctx, hl_h5_read(d, (int64_t[]){0, 2}, (int64_t[]){1, 3}, raw, sizeof(raw)), HALO_ERR_SHAPE, "'/good'", "dimension 1 of 4", "a box outside");
+    fails_with(ctx, hl_h5_read(d, (int64_t[]){0, 2}, (int64_t[]){1, 3}, raw, sizeof(raw)), HALO_ERR_SHAPE,
+               "'/good'", "dimension 1 of 4", "a box outside");
     hl_h5_data_close(d);
     MUST(hl_h5_data_open(in, "/claims", 0, &d));
-    fails_with(ctx, hl_h5_claim(d, d->bytes), HALO_ERR_FORMAT, "[1048576, 1048576, 1024]", "0 bytes of it are stored", "2^53 bytes that are not there");
+    fails_with(ctx, hl_h5_claim(d, d->bytes), HALO_ERR_FORMAT, "[1048576, 1048576, 1024]",
+               "0 bytes of it are stored", "2^53 bytes that are not there");
     tap_ok(hl_h5_claim(d, 1 << 20) == HALO_OK, "a small part of it may be asked for");
     hl_h5_data_close(d);
     int fd = open(path, O_RDWR), locked = flock(fd, LOCK_EX);
@@ -293,8 +337,10 @@ static void damaged_files(halo_context *ctx)
     MUST(hl_h5_open(ctx, path, &in));
     MUST(hl_h5_data_open(in, "/checked", 0, &d));
     int16_t out[1024];
-    tap_ok(hl_h5_read(d, (int64_t[]){0}, (int64_t[]){1024}, out, sizeof(out)) == HALO_OK, "a good chunk reads");
-    fails_with(ctx, hl_h5_read(d, (int64_t[]){2048}, (int64_t[]){1024}, out, sizeof(out)), HALO_ERR_IO, "damaged.h5", "hecksum", "a damaged one does not");
+    tap_ok(hl_h5_read(d, (int64_t[]){0}, (int64_t[]){1024}, out, sizeof(out)) == HALO_OK,
+           "a good chunk reads");
+    fails_with(ctx, hl_h5_read(d, (int64_t[]){2048}, (int64_t[]){1024}, out, sizeof(out)), HALO_ERR_IO,
+               "damaged.h5", "hecksum", "a damaged one does not");
     hl_h5_data_close(d);
     hl_h5_close(in);
     truncate(path, (off_t)have / 2);
@@ -309,7 +355,8 @@ static void strings(halo_context *ctx)
     const char *variable[3] = {"Omega_m", "sigma_8", "\xc3\xa9"};
     const char fixed[3][4] = {"abc ", "d   ", "    "};
     const hsize_t three = 3;
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), vlen = H5Tcopy(H5T_C_S1), four = H5Tcopy(H5T_FORTRAN_S1);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), vlen = H5Tcopy(H5T_C_S1),
+          four = H5Tcopy(H5T_FORTRAN_S1);
     H5Tset_size(vlen, H5T_VARIABLE);
     H5Tset_size(four, 4);
     put(file, "variable", vlen, 1, &three, H5P_DEFAULT, variable, vlen);
@@ -321,10 +368,12 @@ static void strings(halo_context *ctx)
     int64_t n;
     MUST(hl_h5_open(ctx, path, &in));
     MUST(hl_h5_strings(in, "/variable", NULL, &s, &n));
-    tap_ok(n == 3 && strcmp(s[1], "sigma_8") == 0 && strcmp(s[2], "\xc3\xa9") == 0, "strings of variable length");
+    tap_ok(n == 3 && strcmp(s[1], "sigma_8") == 0 && strcmp(s[2], "\xc3\xa9") == 0,
+           "strings of variable length");
     free(s);
     MUST(hl_h5_strings(in, "/fixed", NULL, &s, &n));
-    tap_ok(n == 3 && strcmp(s[0], "abc") == 0 && strcmp(s[1], "d") == 0 && s[2][0] == '\0', "of fixed length without end, padded with spaces");
+    tap_ok(n == 3 && strcmp(s[0], "abc") == 0 && strcmp(s[1], "d") == 0 && s[2][0] == '\0',
+           "of fixed length without end, padded with spaces");
     free(s);
     MUST(hl_h5_strings(in, "/numbers", NULL, &s, &n));
     tap_ok(n == 0 && s == NULL, "numbers are no strings");
@@ -355,6 +404,7 @@ int main(void)
     damaged_files(ctx);
     strings(ctx);
     H5Eget_auto2(H5E_DEFAULT, &kept, &data);
-    tap_ok(kept == application && data == &loud && loud == 0, "the application's error reporting is left in place, and was never called");
+    tap_ok(kept == application && data == &loud && loud == 0,
+           "the application's error reporting is left in place, and was never called");
     return iotest_end(ctx);
 }

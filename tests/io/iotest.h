@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* iotest.h -- what the tests of io share: a directory of their own, a context that keeps its messages quiet, and small numbers that are no accident. */
+/* iotest.h -- what the tests of io share: a directory of their own, a context that keeps its messages quiet,
+ * and small numbers that are no accident. */
 #ifndef HL_TESTS_IOTEST_H
 #define HL_TESTS_IOTEST_H
 
@@ -41,14 +42,18 @@ static inline int remove_one(const char *path, const struct stat *s, int kind, s
     return remove(path);
 }
 
-static inline void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+static inline void remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 /* Files in the directory whose name begins with a dot: temporary ones that should be gone. */
 static inline int leftovers(void)
 {
     int n = 0;
     DIR *dir = opendir(iotest_dir);
-    for (struct dirent *e; dir && (e = readdir(dir));) n += e->d_name[0] == '.' && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += e->d_name[0] == '.' && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     if (dir) closedir(dir);
     return n;
 }
@@ -65,7 +70,8 @@ static void iotest_log(void *user, halo_log_level level, const char *message)
 static inline halo_context *iotest_begin(const char *name)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(iotest_dir, sizeof(iotest_dir), "%s/halo-%s.%ld", tmp && *tmp ? tmp : "/tmp", name, (long)getpid());
+    snprintf(iotest_dir, sizeof(iotest_dir), "%s/halo-%s.%ld", tmp && *tmp ? tmp : "/tmp", name,
+             (long)getpid());
     if (mkdir(iotest_dir, 0777) != 0) tap_bail("cannot make '%s': %s", iotest_dir, strerror(errno));
     hl_io_own_process();
     halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
@@ -84,19 +90,23 @@ static inline int iotest_end(halo_context *ctx)
 }
 
 /* The call must fail with this status and one message that holds both texts. */
-static inline void fails_with(halo_context *ctx, halo_status got, halo_status want, const char *text, const char *text2, const char *what)
+static inline void fails_with(halo_context *ctx, halo_status got, halo_status want, const char *text,
+                              const char *text2, const char *what)
 {
     const char *message = halo_error_message(ctx);
-    bool good = got == want && strstr(message, text) && strstr(message, text2) && iotest_errors == 1 && !strchr(message, '\n');
+    bool good = got == want && strstr(message, text) && strstr(message, text2) && iotest_errors == 1 &&
+                !strchr(message, '\n');
     tap_ok(good, "%s: '%s'", what, message);
-    if (!good) tap_note("status %d, expected %d; %d messages; expected '%s' and '%s'", (int)got, (int)want, iotest_errors, text, text2);
+    if (!good)
+        tap_note("status %d, expected %d; %d messages; expected '%s' and '%s'", (int)got, (int)want,
+                 iotest_errors, text, text2);
     iotest_errors = 0;
 }
 
-#define MUST(expr)                                                                                                                         \
-    do {                                                                                                                                   \
-        halo_status must_ = (expr);                                                                                                        \
-        if (must_ != HALO_OK) tap_bail("%s:%d: %s: %s", __FILE__, __LINE__, #expr, halo_error_message(ctx));                              \
+#define MUST(expr)                                                                                           \
+    do {                                                                                                     \
+        halo_status must_ = (expr);                                                                          \
+        if (must_ != HALO_OK) tap_bail("%s:%d: %s: %s", __FILE__, __LINE__, #expr, halo_error_message(ctx)); \
     } while (0)
 
 #endif

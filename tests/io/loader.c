@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader: shares for any number of ranks, padding, prefetch, resume, errors, and being shut down at any time. */
+/* The loader: shares for any number of ranks, padding, prefetch, resume, errors, and being shut down at any
+ * time. */
 #include "tests/io/iotest.h"
 #include "io/io.h"
 #include "io/writer.h"
@@ -7,7 +8,12 @@
 static hl_source *open_synthetic(halo_context *ctx, int64_t samples, int64_t size)
 {
     hl_source *s = NULL;
-    hl_source_options o = {.synthetic = true, .synthetic_samples = samples, .seed = 5, .channels = 2, .size = {size, size, size}, .outputs = 4};
+    hl_source_options o = {.synthetic = true,
+                           .synthetic_samples = samples,
+                           .seed = 5,
+                           .channels = 2,
+                           .size = {size, size, size},
+                           .outputs = 4};
     MUST(hl_source_open(ctx, &o, &s));
     return s;
 }
@@ -24,14 +30,17 @@ static hl_loader *create(halo_context *ctx, hl_source *s, hl_loader_options o)
 static uint64_t digest(const hl_loaded *b, int64_t cells, int64_t targets)
 {
     uint64_t h = 1469598103934665603u;
-    const unsigned char *part[4] = {(const void *)b->x, (const void *)b->y, (const void *)b->weight, (const void *)b->id};
-    size_t bytes[4] = {(size_t)(b->samples * cells) * 4, (size_t)(b->samples * targets) * 4, (size_t)b->samples * 8, (size_t)b->samples * 8};
+    const unsigned char *part[4] = {(const void *)b->x, (const void *)b->y, (const void *)b->weight,
+                                    (const void *)b->id};
+    size_t bytes[4] = {(size_t)(b->samples * cells) * 4, (size_t)(b->samples * targets) * 4,
+                       (size_t)b->samples * 8, (size_t)b->samples * 8};
     for (int k = 0; k < 4; k++)
         for (size_t i = 0; i < bytes[k]; i++) h = (h ^ part[k][i]) * 1099511628211u;
     return h;
 }
 
-static int read_epoch(halo_context *ctx, hl_loader *l, const hl_source *s, int64_t epoch, int64_t step, uint64_t *out)
+static int read_epoch(halo_context *ctx, hl_loader *l, const hl_source *s, int64_t epoch, int64_t step,
+                      uint64_t *out)
 {
     const int64_t *e = s->info.ext;
     int n = 0;
@@ -50,7 +59,10 @@ static void ranks_share(halo_context *ctx, hl_source *s)
     for (int ranks = 1; ranks <= 7; ranks++) {
         int64_t ids[64], count = 0;
         for (int rank = 0; rank < ranks; rank++) {
-            hl_loader *l = create(ctx, s, (hl_loader_options){.batch = 5, .rank = rank, .ranks = ranks, .shuffle = true, .seed = 3, .drop_last = true});
+            hl_loader *l = create(
+                ctx, s,
+                (hl_loader_options){
+                    .batch = 5, .rank = rank, .ranks = ranks, .shuffle = true, .seed = 3, .drop_last = true});
             steps_equal = steps_equal && hl_loader_steps(l) == s->info.samples / 5;
             MUST(hl_loader_start(l, 2, 0));
             int64_t order[64];
@@ -58,7 +70,8 @@ static void ranks_share(halo_context *ctx, hl_source *s)
             const hl_loaded *b = NULL;
             for (int64_t step = 0; step < hl_loader_steps(l); step++) {
                 MUST(hl_loader_next(l, &b));
-                blocks = blocks && b->samples == 5 / ranks + (rank < 5 % ranks) && b->weight_sum == 5 && b->last == (step == hl_loader_steps(l) - 1);
+                blocks = blocks && b->samples == 5 / ranks + (rank < 5 % ranks) && b->weight_sum == 5 &&
+                         b->last == (step == hl_loader_steps(l) - 1);
                 for (int64_t i = 0; i < b->samples; i++) {
                     order_equal = order_equal && b->id[i] == order[step * 5 + b->first_sample + i];
                     ids[count++] = b->id[i];
@@ -88,7 +101,9 @@ static void evaluation(halo_context *ctx, hl_source *s)
         double weight = 0, sums = 0;
         int seen[64] = {0};
         for (int rank = 0; rank < ranks; rank++) {
-            hl_loader *l = create(ctx, s, (hl_loader_options){.batch = 8, .rank = rank, .ranks = ranks, .first = 3, .count = 13});
+            hl_loader *l = create(
+                ctx, s,
+                (hl_loader_options){.batch = 8, .rank = rank, .ranks = ranks, .first = 3, .count = 13});
             MUST(hl_loader_start(l, 0, 0));
             for (const hl_loaded *b = NULL; hl_loader_next(l, &b) == HALO_OK && b;) {
                 if (rank == 0) sums += b->weight_sum;
@@ -109,7 +124,14 @@ static void evaluation(halo_context *ctx, hl_source *s)
 static void reading_ahead(halo_context *ctx, hl_source *s)
 {
     enum { most = 16 };
-    hl_loader_options o = {.batch = 3, .shuffle = true, .drop_last = true, .seed = 9, .cube = true, .shift = true, .transform = {HL_LOG1P, HL_ZSCORE}, .transforms = 2};
+    hl_loader_options o = {.batch = 3,
+                           .shuffle = true,
+                           .drop_last = true,
+                           .seed = 9,
+                           .cube = true,
+                           .shift = true,
+                           .transform = {HL_LOG1P, HL_ZSCORE},
+                           .transforms = 2};
     uint64_t plain[2][most], ahead[2][most], again[most];
     hl_loader *l = create(ctx, s, o);
     int n = read_epoch(ctx, l, s, 0, 0, plain[0]);
@@ -120,10 +142,12 @@ static void reading_ahead(halo_context *ctx, hl_source *s)
         l = create(ctx, s, o);
         int m = read_epoch(ctx, l, s, 0, 0, ahead[0]);
         read_epoch(ctx, l, s, 1, 0, ahead[1]);
-        tap_ok(n == m && memcmp(plain, ahead, sizeof(**plain) * (size_t)n) == 0 && memcmp(plain[1], ahead[1], sizeof(**plain) * (size_t)n) == 0,
+        tap_ok(n == m && memcmp(plain, ahead, sizeof(**plain) * (size_t)n) == 0 &&
+                   memcmp(plain[1], ahead[1], sizeof(**plain) * (size_t)n) == 0,
                "reading %d ahead gives the same bits as reading when asked", prefetch);
         m = read_epoch(ctx, l, s, 1, 3, again);
-        tap_ok(m == n - 3 && memcmp(again, plain[1] + 3, sizeof(*again) * (size_t)m) == 0, "an epoch resumed at step 3 is the rest of that epoch");
+        tap_ok(m == n - 3 && memcmp(again, plain[1] + 3, sizeof(*again) * (size_t)m) == 0,
+               "an epoch resumed at step 3 is the rest of that epoch");
         hl_loader_destroy(l);
     }
     tap_ok(memcmp(plain[0], plain[1], sizeof(plain[0])) != 0, "two epochs are not the same");
@@ -136,11 +160,13 @@ static void giving_up(halo_context *ctx, hl_source *s)
     hl_loader *l = create(ctx, s, o);
     int n = read_epoch(ctx, l, s, 4, 0, want);
     bool same = true;
-    for (int taken = 0; taken < 8; taken++) { /* an epoch given up after a few batches, at every phase of the ring */
+    for (int taken = 0; taken < 8;
+         taken++) { /* an epoch given up after a few batches, at every phase of the ring */
         const hl_loaded *b = NULL;
         MUST(hl_loader_start(l, taken, 0));
         for (int i = 0; i < taken; i++) MUST(hl_loader_next(l, &b));
-        same = same && read_epoch(ctx, l, s, 4, 0, got) == n && memcmp(want, got, sizeof(*want) * (size_t)n) == 0;
+        same = same && read_epoch(ctx, l, s, 4, 0, got) == n &&
+               memcmp(want, got, sizeof(*want) * (size_t)n) == 0;
     }
     tap_ok(same, "an epoch given up at any batch leaves nothing behind for the next");
     hl_loader_destroy(l);
@@ -161,7 +187,8 @@ static void write_with_nan(halo_context *ctx, const char *path, int bad)
 {
     hl_writer *w = NULL;
     float x[2 * 27];
-    MUST(hl_writer_create(ctx, path, &(hl_writer_options){.ext = {2, 3, 3, 3}, .dtype = HALO_F32, .targets = 1}, &w));
+    MUST(hl_writer_create(ctx, path,
+                          &(hl_writer_options){.ext = {2, 3, 3, 3}, .dtype = HALO_F32, .targets = 1}, &w));
     for (int s = 0; s < 6; s++) {
         for (int i = 0; i < 54; i++) x[i] = (float)(i + s);
         if (s == bad) x[27 + 9 + 3 * 2 + 1] = NAN; /* c 1, d 1, h 2, w 1 */
@@ -184,8 +211,10 @@ static void bad_data(halo_context *ctx)
         usleep(2000);
         hl_set_error(ctx, "another failure in between");
         halo_status st = hl_loader_next(l, &b);
-        fails_with(ctx, st, HALO_ERR_NONFINITE, "nan.h5#4", "[c 1, d 1, h 2, w 1]", "a NaN names file, sample and voxel, after the good batches");
-        tap_ok(hl_loader_next(l, &b) == HALO_ERR_NONFINITE && strstr(halo_error_message(ctx), "nan.h5#4"), "and stays known");
+        fails_with(ctx, st, HALO_ERR_NONFINITE, "nan.h5#4", "[c 1, d 1, h 2, w 1]",
+                   "a NaN names file, sample and voxel, after the good batches");
+        tap_ok(hl_loader_next(l, &b) == HALO_ERR_NONFINITE && strstr(halo_error_message(ctx), "nan.h5#4"),
+               "and stays known");
         iotest_errors = 0;
         MUST(hl_loader_start(l, 0, 5));
         MUST(hl_loader_next(l, &b));
@@ -198,14 +227,18 @@ static void bad_data(halo_context *ctx)
 static void bad_options(halo_context *ctx, hl_source *s)
 {
     hl_loader *l = NULL;
-    fails_with(ctx, hl_loader_create(ctx, s, &(hl_loader_options){.batch = 64, .ranks = 1, .drop_last = true}, &l), HALO_ERR_USAGE, "64", "32",
-               "a batch larger than the set");
-    fails_with(ctx, hl_loader_create(ctx, s, &(hl_loader_options){.batch = 4, .ranks = 1, .first = 30, .count = 5}, &l), HALO_ERR_USAGE, "30", "32",
-               "samples beyond the set");
+    fails_with(ctx,
+               hl_loader_create(ctx, s, &(hl_loader_options){.batch = 64, .ranks = 1, .drop_last = true}, &l),
+               HALO_ERR_USAGE, "64", "32", "a batch larger than the set");
+    fails_with(
+        ctx,
+        hl_loader_create(ctx, s, &(hl_loader_options){.batch = 4, .ranks = 1, .first = 30, .count = 5}, &l),
+        HALO_ERR_USAGE, "30", "32", "samples beyond the set");
     hl_source *flat = NULL;
     MUST(hl_source_open(ctx, &(hl_source_options){.synthetic = true, .size = {4, 4, 2}}, &flat));
-    fails_with(ctx, hl_loader_create(ctx, flat, &(hl_loader_options){.batch = 4, .ranks = 1, .cube = true}, &l), HALO_ERR_SHAPE, "[4, 4, 2]", "cube",
-               "symmetries of what is no cube");
+    fails_with(ctx,
+               hl_loader_create(ctx, flat, &(hl_loader_options){.batch = 4, .ranks = 1, .cube = true}, &l),
+               HALO_ERR_SHAPE, "[4, 4, 2]", "cube", "symmetries of what is no cube");
     hl_source_close(flat);
 }
 

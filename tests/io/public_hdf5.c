@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Public HDF5 files, written by others, against a manifest made by another reader (HALO_TESTDATA/MANIFEST_hdf5.json): every numeric dataset reads to the
- * manifest's sum, least, greatest, first and last values, or ends in one error that names the file. Each file is read in a process of its own, so that a
- * crash in the middle of a broken file would be counted, not fatal; its address space is limited, so that nothing is allocated because a file claims it.
+ * Public HDF5 files, written by others, against a manifest made by another reader
+ * (HALO_TESTDATA/MANIFEST_hdf5.json): every numeric dataset reads to the manifest's sum, least, greatest,
+ * first and last values, or ends in one error that names the file. Each file is read in a process of its own,
+ * so that a crash in the middle of a broken file would be counted, not fatal; its address space is limited,
+ * so that nothing is allocated because a file claims it.
  */
 #include "tests/io/iotest.h"
 #include "base/file.h"
@@ -20,7 +22,10 @@ static bool number(const hl_yaml *map, const char *key, double *out)
     return n && hl_yaml_number(n, out);
 }
 
-static bool near(double a, double b, double scale) { return a == b || fabs(a - b) <= 1e-12 * scale; }
+static bool near(double a, double b, double scale)
+{
+    return a == b || fabs(a - b) <= 1e-12 * scale;
+}
 
 static bool ends_equal(const hl_yaml *list, const hl_h5_data *d, const void *raw, int64_t first)
 {
@@ -43,8 +48,10 @@ static bool equal(const hl_yaml *entry, const hl_h5_data *d, const void *raw)
         most = v > most ? v : most;
     }
     const hl_yaml *last = hl_yaml_find(entry, "last4_C");
-    return (!number(entry, "sum", &want) || near(sum, want, size)) && (!number(entry, "min", &want) || near(least, want, fabs(want))) &&
-           (!number(entry, "max", &want) || near(most, want, fabs(want))) && ends_equal(hl_yaml_find(entry, "first8_C"), d, raw, 0) &&
+    return (!number(entry, "sum", &want) || near(sum, want, size)) &&
+           (!number(entry, "min", &want) || near(least, want, fabs(want))) &&
+           (!number(entry, "max", &want) || near(most, want, fabs(want))) &&
+           ends_equal(hl_yaml_find(entry, "first8_C"), d, raw, 0) &&
            ends_equal(last, d, raw, last ? d->elements - (int64_t)last->items : 0);
 }
 
@@ -68,20 +75,29 @@ static enum outcome error_is(halo_context *ctx, const char *path, bool expected)
 static enum outcome read_one(halo_context *ctx, hl_h5 *file, const hl_yaml *entry, const char *name)
 {
     const hl_yaml *class = hl_yaml_find(entry, "class"), *shape = hl_yaml_find(entry, "shape");
-    bool numeric = class && (strcmp(class->text, "integer") == 0 || strcmp(class->text, "float") == 0), values = hl_yaml_find(entry, "sum") != NULL;
+    bool numeric = class && (strcmp(class->text, "integer") == 0 || strcmp(class->text, "float") == 0),
+         values = hl_yaml_find(entry, "sum") != NULL;
     bool zero = shape && shape->kind == HL_YAML_SCALAR; /* null: no extents */
     int64_t start[HL_H5_RANK] = {0};
     hl_h5_data *d = NULL;
     void *raw = NULL;
-    if (hl_h5_data_open(file, name, 0, &d) != HALO_OK) return error_is(ctx, file->path, !numeric || zero || !values);
+    if (hl_h5_data_open(file, name, 0, &d) != HALO_OK)
+        return error_is(ctx, file->path, !numeric || zero || !values);
     enum outcome got = WRONG;
-    if (!numeric || !shape_equal(shape, d)) got = WRONG;
-    else if (d->elements == 0) got = EMPTY;
-    else if (hl_h5_claim(d, d->bytes) != HALO_OK) got = values ? UNEXPECTED_ERROR : REFUSED;
-    else if (d->bytes > INT64_C(256) << 20) got = REFUSED; /* backed by the file, but too large for a test */
-    else if (hl_aligned(ctx, (size_t)d->bytes, name, &raw) != HALO_OK) got = UNEXPECTED_ERROR;
-    else if (hl_h5_read(d, start, d->dim, raw, (size_t)d->bytes) != HALO_OK) got = error_is(ctx, file->path, !values);
-    else got = equal(entry, d, raw) ? EQUAL : WRONG;
+    if (!numeric || !shape_equal(shape, d))
+        got = WRONG;
+    else if (d->elements == 0)
+        got = EMPTY;
+    else if (hl_h5_claim(d, d->bytes) != HALO_OK)
+        got = values ? UNEXPECTED_ERROR : REFUSED;
+    else if (d->bytes > INT64_C(256) << 20)
+        got = REFUSED; /* backed by the file, but too large for a test */
+    else if (hl_aligned(ctx, (size_t)d->bytes, name, &raw) != HALO_OK)
+        got = UNEXPECTED_ERROR;
+    else if (hl_h5_read(d, start, d->dim, raw, (size_t)d->bytes) != HALO_OK)
+        got = error_is(ctx, file->path, !values);
+    else
+        got = equal(entry, d, raw) ? EQUAL : WRONG;
     free(raw);
     hl_h5_data_close(d);
     return got;
@@ -116,7 +132,9 @@ static void read_file(halo_context *ctx, const char *path, const hl_yaml *entry,
     for (size_t i = 0; datasets && i < datasets->items; i++) {
         enum outcome o = read_one(ctx, file, datasets->item[i], datasets->item[i]->key);
         t->count[o]++;
-        if (o >= WRONG) tap_note("%s %s: %s", path, datasets->item[i]->key, o == WRONG ? "other values or shape than in the manifest" : halo_error_message(ctx));
+        if (o >= WRONG)
+            tap_note("%s %s: %s", path, datasets->item[i]->key,
+                     o == WRONG ? "other values or shape than in the manifest" : halo_error_message(ctx));
     }
     (void)hl_h5_list(file, is_listed, &t->unlisted); /* broken groups end it early */
     hl_h5_close(file);
@@ -170,8 +188,10 @@ static void volumes(halo_context *ctx, const char *root)
         if (st == HALO_OK) st = hl_aligned(ctx, (size_t)d->bytes, "a volume", &raw);
         if (st == HALO_OK) st = hl_h5_read(d, start, d->dim, raw, (size_t)d->bytes);
         for (int64_t k = 0; st == HALO_OK && k < d->elements; k++) sum += hl_number_value(d->type, raw, k);
-        if (st == HALO_OK && has_sum && near(sum, want, fabs(want))) good++;
-        else if (st != HALO_OK && !has_sum && strstr(halo_error_message(ctx), path)) refused++;
+        if (st == HALO_OK && has_sum && near(sum, want, fabs(want)))
+            good++;
+        else if (st != HALO_OK && !has_sum && strstr(halo_error_message(ctx), path))
+            refused++;
         else {
             bad++;
             tap_note("%s %s: sum %.17g, expected %.17g", path, hl_yaml_find(e, "dataset")->text, sum, want);
@@ -180,11 +200,14 @@ static void volumes(halo_context *ctx, const char *root)
         hl_h5_data_close(d);
         hl_h5_close(file);
     }
-    tap_ok(bad == 0 && good > 90, "%d of %zu public volumes read to the manifest's sum, %d end in an error as they should", good, list->items, refused);
+    tap_ok(bad == 0 && good > 90,
+           "%d of %zu public volumes read to the manifest's sum, %d end in an error as they should", good,
+           list->items, refused);
     hl_yaml_destroy(list);
 }
 
-/* JSON is YAML but for names of more than 1024 bytes, which libyaml refuses; the manifest has some among links, which nobody needs here. */
+/* JSON is YAML but for names of more than 1024 bytes, which libyaml refuses; the manifest has some among
+ * links, which nobody needs here. */
 static hl_yaml *load_manifest(halo_context *ctx, const char *path)
 {
     char *text = NULL, *to, *end;
@@ -219,11 +242,15 @@ static void everything(halo_context *ctx, const char *root)
         crashed++;
         tap_note("%s: status %d", path, status);
     }
-    tap_note("%d equal, %d empty, %d not read for their size, %d errors that the manifest expects, %d wrong, %d errors that it does not", t.count[EQUAL],
-             t.count[EMPTY], t.count[REFUSED], t.count[EXPECTED_ERROR], t.count[WRONG], t.count[UNEXPECTED_ERROR]);
+    tap_note("%d equal, %d empty, %d not read for their size, %d errors that the manifest expects, %d wrong, "
+             "%d errors that it does not",
+             t.count[EQUAL], t.count[EMPTY], t.count[REFUSED], t.count[EXPECTED_ERROR], t.count[WRONG],
+             t.count[UNEXPECTED_ERROR]);
     tap_ok(crashed == 0, "none of %zu public files crashes or hangs", manifest->items);
-    tap_ok(t.count[WRONG] == 0 && t.count[EQUAL] > 1200, "%d datasets read to the manifest's values, none to others", t.count[EQUAL]);
-    tap_ok(t.count[UNEXPECTED_ERROR] == 0 && t.count[SILENT_ERROR] == 0, "%d errors, each where the manifest has one, each naming its file", t.count[EXPECTED_ERROR]);
+    tap_ok(t.count[WRONG] == 0 && t.count[EQUAL] > 1200,
+           "%d datasets read to the manifest's values, none to others", t.count[EQUAL]);
+    tap_ok(t.count[UNEXPECTED_ERROR] == 0 && t.count[SILENT_ERROR] == 0,
+           "%d errors, each where the manifest has one, each naming its file", t.count[EXPECTED_ERROR]);
     hl_yaml_destroy(manifest);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of samples, the symmetries of the cube, shifts and transforms: properties, and the formulas in double. */
+/* The order of samples, the symmetries of the cube, shifts and transforms: properties, and the formulas in
+ * double. */
 #include "io/crc32c.h"
 #include "io/pipeline.h"
 #include "tests/tap.h"
@@ -21,7 +22,8 @@ static void permutations(void)
     }
     tap_ok(all, "an epoch visits every sample once");
     tap_ok(memcmp(a, b, sizeof(a)) == 0, "the order is a function of seed and epoch");
-    tap_ok(moved > n - 20 && differ > n - 20, "it is shuffled, and the next epoch differently (%d and %d of %d places)", moved, differ, n);
+    tap_ok(moved > n - 20 && differ > n - 20,
+           "it is shuffled, and the next epoch differently (%d and %d of %d places)", moved, differ, n);
     hl_permutation(8, 0, n, b);
     tap_ok(memcmp(a, b, sizeof(a)) != 0, "another seed gives another order");
     int64_t one = -1;
@@ -38,7 +40,9 @@ static void permutations(void)
         low = count[i / 4][i % 4] < low ? count[i / 4][i % 4] : low;
         high = count[i / 4][i % 4] > high ? count[i / 4][i % 4] : high;
     }
-    tap_ok(low > 880 && high < 1120, "every sample is in every place equally often: %d..%d of 4000, expected 1000 +- 4 sigma", low, high);
+    tap_ok(low > 880 && high < 1120,
+           "every sample is in every place equally often: %d..%d of 4000, expected 1000 +- 4 sigma", low,
+           high);
 }
 
 static void fill(float *x, int n)
@@ -73,7 +77,8 @@ static void symmetries(void)
     for (int i = 0; i < 9600; i++) count[hl_draw_symmetry(1, i % 7, i)]++;
     for (int s = 0; s < HL_SYMMETRIES; s++) low = count[s] < low ? count[s] : low;
     tap_ok(low > 140, "all are drawn, none rarely: at least %d of 200 expected", low);
-    tap_ok(hl_draw_symmetry(5, 2, 9) == hl_draw_symmetry(5, 2, 9), "what is drawn depends on seed, epoch and sample alone");
+    tap_ok(hl_draw_symmetry(5, 2, 9) == hl_draw_symmetry(5, 2, 9),
+           "what is drawn depends on seed, epoch and sample alone");
     int same = 0;
     for (int i = 0; i < 480; i++) same += hl_draw_symmetry(5, 0, i) == hl_draw_symmetry(5, 1, i);
     tap_ok(same < 40, "epochs draw differently: %d of 480 equal", same);
@@ -98,11 +103,13 @@ static void one_shift(bool cube)
                     int a = s.axis[k];
                     from[a] = ((s.flip[k] ? ext[k] - 1 - at[k] : at[k]) + shift[a]) % ext[a];
                 }
-                good = good && y[c * cells + i] == x[c * cells + (from[0] * ext[1] + from[1]) * ext[2] + from[2]];
+                good = good &&
+                       y[c * cells + i] == x[c * cells + (from[0] * ext[1] + from[1]) * ext[2] + from[2]];
             }
     }
-    tap_ok(good, "shifted and turned, [%d, %d, %d] with 2 channels: every cell comes from where the formula says", (int)ext[0], (int)ext[1],
-           (int)ext[2]);
+    tap_ok(good,
+           "shifted and turned, [%d, %d, %d] with 2 channels: every cell comes from where the formula says",
+           (int)ext[0], (int)ext[1], (int)ext[2]);
 }
 
 static void shifts(void)
@@ -143,7 +150,9 @@ static void transforms(void)
     int64_t bad;
     double mean = 0, var = 0;
     for (int i = 0; i < n; i++) {
-        x[i] = (float)(1e4 + hl_rng_normal(1, HL_STREAM_TEST, (uint64_t)i, 0)); /* a variance that a running sum of squares in float would lose */
+        x[i] = (float)(1e4 +
+                       hl_rng_normal(1, HL_STREAM_TEST, (uint64_t)i,
+                                     0)); /* a variance that a running sum of squares in float would lose */
         v[i] = (double)x[i];
         mean += v[i] / n;
     }
@@ -164,10 +173,13 @@ static void transforms(void)
     e = worst(x, want, n);
     tap_ok(e <= 1e-7, "log1p, also of 1e-9: %.1e", e);
     float special[3] = {0, -1, 2};
-    tap_ok(!hl_transform_apply(HL_LOG1P, special, 3, &bad) && bad == 1, "log1p of -1 is refused, and says where");
+    tap_ok(!hl_transform_apply(HL_LOG1P, special, 3, &bad) && bad == 1,
+           "log1p of -1 is refused, and says where");
     float constant[4] = {3, 3, 3, 3}, zero[4] = {1, -1, 2, -2};
-    tap_ok(!hl_transform_apply(HL_ZSCORE, constant, 4, &bad) && bad == -1, "a constant volume has no z-score");
-    tap_ok(!hl_transform_apply(HL_OVER_MEAN, zero, 4, &bad) && bad == -1, "a volume of mean 0 is not divided by it");
+    tap_ok(!hl_transform_apply(HL_ZSCORE, constant, 4, &bad) && bad == -1,
+           "a constant volume has no z-score");
+    tap_ok(!hl_transform_apply(HL_OVER_MEAN, zero, 4, &bad) && bad == -1,
+           "a volume of mean 0 is not divided by it");
 }
 
 static void tables(void)
@@ -178,7 +190,8 @@ static void tables(void)
     int wrong = 0;
     for (int i = 0; i < 65536; i++) v[i] = (int16_t)(i - 32768);
     hl_log1p_table(HALO_I16, table);
-    tap_ok(!hl_log1p_lookup(HALO_I16, table, v, y, 65536, &bad) && bad == 0, "negative counts are refused by the table too");
+    tap_ok(!hl_log1p_lookup(HALO_I16, table, v, y, 65536, &bad) && bad == 0,
+           "negative counts are refused by the table too");
     tap_ok(hl_log1p_lookup(HALO_I16, table, v + 32768, y, 32768, &bad), "counts are not");
     for (int i = 0; i < 32768; i++) {
         float one = (float)i;
@@ -188,7 +201,9 @@ static void tables(void)
     tap_ok(wrong == 0, "the table gives the same bits as the formula, for every count");
     uint8_t b[3] = {0, 7, 255};
     hl_log1p_table(HALO_U8, table);
-    tap_ok(hl_log1p_lookup(HALO_U8, table, b, y, 3, &bad) && y[1] == (float)log1p(7.0) && y[2] == (float)log1p(255.0), "and so for bytes");
+    tap_ok(hl_log1p_lookup(HALO_U8, table, b, y, 3, &bad) && y[1] == (float)log1p(7.0) &&
+               y[2] == (float)log1p(255.0),
+           "and so for bytes");
 }
 
 static void nonfinite(void)
@@ -204,7 +219,8 @@ static void nonfinite(void)
             good = good && hl_first_nonfinite(x, n) == at[i];
             x[at[i]] = 3e38f;
         }
-    tap_ok(good && hl_first_nonfinite(x, n) == n, "NaN and infinities are found where they are, 3e38 is none");
+    tap_ok(good && hl_first_nonfinite(x, n) == n,
+           "NaN and infinities are found where they are, 3e38 is none");
 }
 
 static void checksums(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources: both data layouts as files have them, sub-volumes, groups, targets and their ranges, synthetic data; and what bad input gets. */
+/* Sources: both data layouts as files have them, sub-volumes, groups, targets and their ranges, synthetic
+ * data; and what bad input gets. */
 #include "tests/io/iotest.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -23,11 +24,14 @@ static halo_status refused(halo_context *ctx, hl_source_options o)
     return st;
 }
 
-/* ----------------------------------------------------------------------------------------------------- CosmoUniverse */
+/* ------------------------------------------------------------------------------------------ CosmoUniverse */
 
 enum { U = 4, N = 8, C = 4 }; /* universes, cells a side, redshifts */
 
-static int count_at(int u, int d, int h, int w, int c) { return (((u * N + d) * N + h) * N + w) * C + c; }
+static int count_at(int u, int d, int h, int w, int c)
+{
+    return (((u * N + d) * N + h) * N + w) * C + c;
+}
 
 typedef struct universe_form { /* what a file has beside full and unitPar */
     hid_t type;
@@ -35,23 +39,31 @@ typedef struct universe_form { /* what a file has beside full and unitPar */
     int targets;
 } universe_form;
 
-static void put_array(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t p, hid_t memory, const void *data)
+static void put_array(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t p,
+                      hid_t memory, const void *data)
 {
-    hid_t space = H5Screate_simple(rank, dim, NULL), set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
-    if (set < 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) tap_bail("HDF5 cannot write '%s'", name);
+    hid_t space = H5Screate_simple(rank, dim, NULL),
+          set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
+    if (set < 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+        tap_bail("HDF5 cannot write '%s'", name);
     H5Dclose(set);
     H5Sclose(space);
 }
 
 static void put_attr(hid_t file, const char *object, const char *name, hsize_t n, const double *v)
 {
-    hid_t space = H5Screate_simple(1, &n, NULL), a = H5Acreate_by_name(file, object, name, H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(1, &n, NULL),
+          a = H5Acreate_by_name(file, object, name, H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT,
+                                H5P_DEFAULT);
     H5Awrite(a, H5T_NATIVE_DOUBLE, v);
     H5Aclose(a);
     H5Sclose(space);
 }
 
-static float unit_of(int u, int t) { return (float)(u - 1.5) / 2 * (t % 2 ? -1.0f : 1.0f); }
+static float unit_of(int u, int t)
+{
+    return (float)(u - 1.5) / 2 * (t % 2 ? -1.0f : 1.0f);
+}
 
 /* By HDF5's own calls, as the published files were made by others. */
 static void write_universe(const char *path, int u, const universe_form *f)
@@ -68,7 +80,8 @@ static void write_universe(const char *path, int u, const universe_form *f)
         physical[t] = 10 * t + 2 + 2 * (double)unit[t];
     }
     hsize_t dim[4] = {N, N, N, C}, targets = (hsize_t)f->targets;
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), p = H5Pcreate(H5P_DATASET_CREATE), text = H5Tcopy(H5T_C_S1);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), p = H5Pcreate(H5P_DATASET_CREATE),
+          text = H5Tcopy(H5T_C_S1);
     H5Tset_size(text, H5T_VARIABLE);
     if (f->chunked) {
         H5Pset_chunk(p, 4, (hsize_t[]){4, 3, 8, 4});
@@ -77,8 +90,10 @@ static void write_universe(const char *path, int u, const universe_form *f)
     put_array(file, "full", f->type, 4, dim, p, H5T_NATIVE_INT, v);
     put_array(file, "unitPar", H5T_IEEE_F32LE, 1, &targets, H5P_DEFAULT, H5T_NATIVE_FLOAT, unit);
     if (f->names) put_array(file, "namePar", text, 1, &targets, H5P_DEFAULT, text, name);
-    if (f->physical) put_array(file, "physPar", H5T_IEEE_F64LE, 1, &targets, H5P_DEFAULT, H5T_NATIVE_DOUBLE, physical);
-    if (f->limits) put_attr(file, "unitPar", "low", targets, low), put_attr(file, "unitPar", "high", targets, high);
+    if (f->physical)
+        put_array(file, "physPar", H5T_IEEE_F64LE, 1, &targets, H5P_DEFAULT, H5T_NATIVE_DOUBLE, physical);
+    if (f->limits)
+        put_attr(file, "unitPar", "low", targets, low), put_attr(file, "unitPar", "high", targets, high);
     H5Tclose(text), H5Pclose(p), H5Fclose(file);
 }
 
@@ -98,22 +113,29 @@ static const char *write_universes(const char *dir, const universe_form *f)
 static void crops(halo_context *ctx, const universe_form *f, const char *dir)
 {
     const char *path = write_universes(dir, f);
-    hl_source *s = open_source(ctx, (hl_source_options){.path = path, .crop = {4, 4, 2}, .channels = 3, .size = {4, 4, 2}, .outputs = f->targets});
-    bool values = s->info.dtype == HALO_I16 || s->info.dtype == HALO_I32 || s->info.dtype == HALO_F32, targets = true, groups = true;
+    hl_source *s = open_source(
+        ctx, (hl_source_options){
+                 .path = path, .crop = {4, 4, 2}, .channels = 3, .size = {4, 4, 2}, .outputs = f->targets});
+    bool values = s->info.dtype == HALO_I16 || s->info.dtype == HALO_I32 || s->info.dtype == HALO_F32,
+         targets = true, groups = true;
     union {
         int16_t i[3 * 32];
         int32_t l[3 * 32];
         float f[3 * 32];
     } x;
     float y[8];
-    tap_ok(s->info.samples == U * 16 && s->info.groups == U && s->info.ext[0] == 3 && s->info.ext[1] == 4 && s->info.ext[3] == 2 && !s->info.whole_periodic,
+    tap_ok(s->info.samples == U * 16 && s->info.groups == U && s->info.ext[0] == 3 && s->info.ext[1] == 4 &&
+               s->info.ext[3] == 2 && !s->info.whole_periodic,
            "%s", s->info.description);
     for (int64_t sample = 0; sample < s->info.samples; sample++) {
-        int u = (int)sample / 16, crop = (int)sample % 16, lo[3] = {crop / 8 * 4, crop / 4 % 2 * 4, crop % 4 * 2};
+        int u = (int)sample / 16, crop = (int)sample % 16,
+            lo[3] = {crop / 8 * 4, crop / 4 % 2 * 4, crop % 4 * 2};
         MUST(s->ops->read(s, sample, &x, y));
         for (int i = 0; i < 3 * 32; i++) {
             int want = count_at(u, lo[0] + i / 8 % 4, lo[1] + i / 2 % 4, lo[2] + i % 2, i / 32);
-            values = values && (s->info.dtype == HALO_I16 ? x.i[i] == (int16_t)want : s->info.dtype == HALO_I32 ? x.l[i] == want : x.f[i] == (float)want);
+            values = values && (s->info.dtype == HALO_I16   ? x.i[i] == (int16_t)want
+                                : s->info.dtype == HALO_I32 ? x.l[i] == want
+                                                            : x.f[i] == (float)want);
         }
         for (int t = 0; t < f->targets; t++) targets = targets && y[t] == unit_of(u, t);
         groups = groups && s->ops->group_of(s, sample) == u;
@@ -131,18 +153,21 @@ static void meanings(halo_context *ctx)
     universe_form f = {.type = H5T_STD_I16LE, .targets = 4, .limits = true, .names = true};
     hl_source *s = open_source(ctx, (hl_source_options){.path = write_universes("limits", &f)});
     const hl_target *t = s->info.target;
-    tap_ok(strcmp(t[2].name, "c") == 0 && t[2].low == 20 && t[2].high == 24 && isnan(t[2].std), "names from namePar, ranges from the attributes of unitPar");
+    tap_ok(strcmp(t[2].name, "c") == 0 && t[2].low == 20 && t[2].high == 24 && isnan(t[2].std),
+           "names from namePar, ranges from the attributes of unitPar");
     tap_ok(s->info.whole_periodic && s->info.samples == U, "a whole universe is a periodic box");
     hl_source_close(s);
     f = (universe_form){.type = H5T_STD_I16LE, .targets = 3, .physical = true};
     s = open_source(ctx, (hl_source_options){.path = write_universes("physical", &f)});
     t = s->info.target;
-    tap_ok(strcmp(t[1].name, "target_1") == 0 && fabs(t[1].low - 10) < 1e-6 && fabs(t[1].high - 14) < 1e-6, "ranges from the line through unitPar and physPar");
+    tap_ok(strcmp(t[1].name, "target_1") == 0 && fabs(t[1].low - 10) < 1e-6 && fabs(t[1].high - 14) < 1e-6,
+           "ranges from the line through unitPar and physPar");
     hl_source_close(s);
     f = (universe_form){.type = H5T_STD_I16LE, .targets = 4};
     s = open_source(ctx, (hl_source_options){.path = write_universes("bare", &f), .format = "cosmouniverse"});
     t = s->info.target;
-    tap_ok(strcmp(t[1].name, "sigma_8") == 0 && t[1].low == 0.72 && t[1].high == 0.88, "with neither, four targets are the published ones");
+    tap_ok(strcmp(t[1].name, "sigma_8") == 0 && t[1].low == 0.72 && t[1].high == 0.88,
+           "with neither, four targets are the published ones");
     hl_source_close(s);
     f = (universe_form){.type = H5T_STD_I16LE, .targets = 2};
     s = open_source(ctx, (hl_source_options){.path = write_universes("two", &f)});
@@ -166,46 +191,72 @@ static void from_our_writer(halo_context *ctx)
 {
     float full[N * N * N * 2];
     for (int i = 0; i < N * N * N * 2; i++) full[i] = (float)(i % 3000);
-    hl_universe_file u = {.ext = {N, N, N, 2}, .integer = true, .full = full, .parameters = 1, .parameter = {{.name = "Omega_m", .physical = 0.3, .unit = 0.5, .low = 0.2, .high = 0.333}},
-                          .redshifts = 0, .box = NAN, .particles = NAN};
+    hl_universe_file u = {
+        .ext = {N, N, N, 2},
+        .integer = true,
+        .full = full,
+        .parameters = 1,
+        .parameter = {{.name = "Omega_m", .physical = 0.3, .unit = 0.5, .low = 0.2, .high = 0.333}},
+        .redshifts = 0,
+        .box = NAN,
+        .particles = NAN};
     MUST(hl_universe_write(ctx, in_dir("u.hdf5"), &u));
     hl_source *s = open_source(ctx, (hl_source_options){.path = in_dir("u.hdf5"), .outputs = 1});
     static int16_t x[N * N * N * 2];
     float y = 0;
     bool good = true;
     MUST(s->ops->read(s, 0, x, &y));
-    for (int i = 0; i < N * N * N; i++) good = good && x[i] == (int16_t)full[2 * i] && x[N * N * N + i] == (int16_t)full[2 * i + 1];
-    tap_ok(good && y == 0.5f && s->info.target[0].high == 0.333 && strcmp(s->info.target[0].name, "Omega_m") == 0, "what the universe writer writes is read");
+    for (int i = 0; i < N * N * N; i++)
+        good = good && x[i] == (int16_t)full[2 * i] && x[N * N * N + i] == (int16_t)full[2 * i + 1];
+    tap_ok(good && y == 0.5f && s->info.target[0].high == 0.333 &&
+               strcmp(s->info.target[0].name, "Omega_m") == 0,
+           "what the universe writer writes is read");
     hl_source_close(s);
 }
 
-/* ------------------------------------------------------------------------------------------------------- halo's layout */
+/* ------------------------------------------------------------------------------------------ halo's layout */
 
 static void fill(void *x, halo_dtype type, int sample, int cells)
 {
     for (int i = 0; i < cells; i++) {
         int v = (sample * 31 + i * 7) % 251;
-        if (type == HALO_U8) ((uint8_t *)x)[i] = (uint8_t)v;
-        else if (type == HALO_I16) ((int16_t *)x)[i] = (int16_t)(v - 100);
-        else if (type == HALO_I32) ((int32_t *)x)[i] = v * 100000;
-        else if (type == HALO_F32) ((float *)x)[i] = (float)v / 3;
-        else ((double *)x)[i] = (double)v / 3;
+        if (type == HALO_U8)
+            ((uint8_t *)x)[i] = (uint8_t)v;
+        else if (type == HALO_I16)
+            ((int16_t *)x)[i] = (int16_t)(v - 100);
+        else if (type == HALO_I32)
+            ((int32_t *)x)[i] = v * 100000;
+        else if (type == HALO_F32)
+            ((float *)x)[i] = (float)v / 3;
+        else
+            ((double *)x)[i] = (double)v / 3;
     }
 }
 
-static void write_halo(halo_context *ctx, const char *path, halo_dtype type, int samples, int first, int level, const hl_target *target, bool grouped)
+static void write_halo(halo_context *ctx, const char *path, halo_dtype type, int samples, int first,
+                       int level, const hl_target *target, bool grouped)
 {
     hl_writer *w = NULL;
     char x[2 * 60 * 8];
-    MUST(hl_writer_create(ctx, path, &(hl_writer_options){.ext = {2, 3, 4, 5}, .dtype = type, .targets = 2, .target = target, .periodic = true, .level = level}, &w));
+    MUST(hl_writer_create(ctx, path,
+                          &(hl_writer_options){.ext = {2, 3, 4, 5},
+                                               .dtype = type,
+                                               .targets = 2,
+                                               .target = target,
+                                               .periodic = true,
+                                               .level = level},
+                          &w));
     for (int i = 0; i < samples; i++) {
         fill(x, type, first + i, 120);
-        MUST(hl_writer_add(w, x, (float[]){(float)(first + i), (float)-i}, grouped ? 1000 - (first + i) / 2 * 10 : -1));
+        MUST(hl_writer_add(w, x, (float[]){(float)(first + i), (float)-i},
+                           grouped ? 1000 - (first + i) / 2 * 10 : -1));
     }
     MUST(hl_writer_close(w, true));
 }
 
-static const hl_target two_targets[2] = {{.name = "mass", .low = 1, .high = 2, .mean = NAN, .std = NAN}, {.name = "radius of it", .low = -5, .high = 5, .mean = NAN, .std = NAN}};
+static const hl_target two_targets[2] = {
+    {.name = "mass", .low = 1, .high = 2, .mean = NAN, .std = NAN},
+    {.name = "radius of it", .low = -5, .high = 5, .mean = NAN, .std = NAN}};
 
 static void types(halo_context *ctx)
 {
@@ -217,7 +268,8 @@ static void types(halo_context *ctx)
             float y[2];
             bool good = true;
             write_halo(ctx, path, type[k], 5, 0, level, two_targets, false);
-            hl_source *s = open_source(ctx, (hl_source_options){.path = path, .size = {3, 4, 5}, .channels = 2, .outputs = 2});
+            hl_source *s = open_source(
+                ctx, (hl_source_options){.path = path, .size = {3, 4, 5}, .channels = 2, .outputs = 2});
             for (int i = 4; i >= 0; i--) {
                 memset(want, 0, sizeof(want));
                 memset(got, 0, sizeof(got));
@@ -225,8 +277,8 @@ static void types(halo_context *ctx)
                 MUST(s->ops->read(s, i, got, y));
                 good = good && memcmp(want, got, sizeof(want)) == 0 && y[0] == (float)i && y[1] == (float)-i;
             }
-            tap_ok(good && s->info.dtype == type[k] && s->info.whole_periodic && s->info.groups == 5 && s->info.target[0].high == 2 &&
-                       strcmp(s->info.target[1].name, "radius of it") == 0,
+            tap_ok(good && s->info.dtype == type[k] && s->info.whole_periodic && s->info.groups == 5 &&
+                       s->info.target[0].high == 2 && strcmp(s->info.target[1].name, "radius of it") == 0,
                    "%s written, read: %s", level ? "deflated" : "plain", s->info.description);
             hl_source_close(s);
         }
@@ -244,17 +296,24 @@ static void several_files(halo_context *ctx)
     for (int i = 0; i < 9; i++) {
         fill(want, HALO_I16, i, 120);
         MUST(s->ops->read(s, i, got, y));
-        good = good && memcmp(want, got, sizeof(want)) == 0 && y[0] == (float)i && s->ops->group_of(s, i) == 4 - i / 2;
+        good = good && memcmp(want, got, sizeof(want)) == 0 && y[0] == (float)i &&
+               s->ops->group_of(s, i) == 4 - i / 2;
     }
-    tap_ok(good && s->info.samples == 9 && s->info.groups == 5, "two files are one set; groups are numbered by their ids: %s", s->info.description);
+    tap_ok(good && s->info.samples == 9 && s->info.groups == 5,
+           "two files are one set; groups are numbered by their ids: %s", s->info.description);
     hl_source_close(s);
-    s = open_source(ctx, (hl_source_options){.path = in_dir("halo"), .group_first = 1, .group_count = 2, .crop = {3, 2, 5}});
-    MUST(s->ops->read(s, 1, got, y)); /* groups 1 and 2 are samples 6 7 and 4 5, in file order 4 5 6 7; crop 1 of sample 4 */
+    s = open_source(ctx, (hl_source_options){
+                             .path = in_dir("halo"), .group_first = 1, .group_count = 2, .crop = {3, 2, 5}});
+    MUST(s->ops->read(
+        s, 1, got,
+        y)); /* groups 1 and 2 are samples 6 7 and 4 5, in file order 4 5 6 7; crop 1 of sample 4 */
     fill(want, HALO_I16, 4, 120);
     char id[64];
     s->ops->id_of(s, 1, id, sizeof(id));
     for (int i = 0; i < 60; i++) good = good && got[i] == want[i / 10 * 20 + 10 + i % 10];
-    tap_ok(good && s->info.samples == 8 && y[0] == 4 && s->ops->group_of(s, 1) == 1 && strcmp(id, "b.h5#0/1") == 0, "a part of the groups, in sub-volumes: %s", id);
+    tap_ok(good && s->info.samples == 8 && y[0] == 4 && s->ops->group_of(s, 1) == 1 &&
+               strcmp(id, "b.h5#0/1") == 0,
+           "a part of the groups, in sub-volumes: %s", id);
     hl_source_close(s);
 }
 
@@ -262,23 +321,32 @@ static void no_targets(halo_context *ctx)
 {
     hl_writer *w = NULL;
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, got[8], y[1];
-    MUST(hl_writer_create(ctx, in_dir("x.h5"), &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32}, &w));
+    MUST(hl_writer_create(ctx, in_dir("x.h5"), &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32},
+                          &w));
     MUST(hl_writer_add(w, x, NULL, -1));
     MUST(hl_writer_close(w, true));
     hl_source *s = open_source(ctx, (hl_source_options){.path = in_dir("x.h5")});
     MUST(s->ops->read(s, 0, got, y));
     tap_ok(s->info.targets == 0 && memcmp(x, got, sizeof(x)) == 0, "volumes without targets can be read");
     hl_source_close(s);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("x.h5"), .outputs = 2}), HALO_ERR_FORMAT, "x.h5", "no dataset 'y'", "but not trained on");
-    MUST(hl_writer_create(ctx, in_dir("given-up.h5"), &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32}, &w));
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("x.h5"), .outputs = 2}), HALO_ERR_FORMAT,
+               "x.h5", "no dataset 'y'", "but not trained on");
+    MUST(hl_writer_create(ctx, in_dir("given-up.h5"),
+                          &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32}, &w));
     MUST(hl_writer_add(w, x, NULL, -1));
     hl_writer_close(w, false);
-    tap_ok(access(in_dir("given-up.h5"), F_OK) != 0 && leftovers() == 0, "a file that is given up leaves nothing");
+    tap_ok(access(in_dir("given-up.h5"), F_OK) != 0 && leftovers() == 0,
+           "a file that is given up leaves nothing");
 }
 
 static void synthetic(halo_context *ctx)
 {
-    hl_source_options o = {.synthetic = true, .seed = 3, .channels = 2, .size = {8, 6, 10}, .outputs = 5, .synthetic_samples = 40};
+    hl_source_options o = {.synthetic = true,
+                           .seed = 3,
+                           .channels = 2,
+                           .size = {8, 6, 10},
+                           .outputs = 5,
+                           .synthetic_samples = 40};
     hl_source *a = open_source(ctx, o), *b;
     static float x[960], x2[960];
     float y[5], y2[5], least = 1e9f;
@@ -287,7 +355,8 @@ static void synthetic(halo_context *ctx)
     b = open_source(ctx, o);
     MUST(a->ops->read(a, 9, x, y));
     MUST(b->ops->read(b, 2, x2, y2));
-    tap_ok(memcmp(x, x2, sizeof(x)) == 0 && memcmp(y, y2, sizeof(y)) == 0 && b->info.samples == 3, "a synthetic sample depends on seed and global number alone");
+    tap_ok(memcmp(x, x2, sizeof(x)) == 0 && memcmp(y, y2, sizeof(y)) == 0 && b->info.samples == 3,
+           "a synthetic sample depends on seed and global number alone");
     hl_source_close(b);
     o.seed = 4;
     b = open_source(ctx, o);
@@ -309,50 +378,68 @@ static void synthetic(halo_context *ctx)
             c0 += (var[s] > var[t]) == (width[s] > width[t]);
             c1 += (mean[s] > mean[t]) == (t1[s] > t1[t]);
         }
-    tap_ok(least > 0 && c0 > 0.8 * 780 && c1 > 0.9 * 780, "its volumes are positive and show their targets: %.0f and %.0f of 780 pairs are in order", c0, c1);
+    tap_ok(least > 0 && c0 > 0.8 * 780 && c1 > 0.9 * 780,
+           "its volumes are positive and show their targets: %.0f and %.0f of 780 pairs are in order", c0,
+           c1);
     hl_source_close(a);
     hl_source_close(b);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- bad input */
+/* ---------------------------------------------------------------------------------------------- bad input */
 
 static void bad_universes(halo_context *ctx)
 {
     universe_form f = {.type = H5T_STD_I16LE, .targets = 4};
     char dir[1024];
     snprintf(dir, sizeof(dir), "%s", write_universes("bad", &f));
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .outputs = 3}), HALO_ERR_SHAPE, "4 targets", "3 outputs", "targets that do not match the network");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .size = {4, 4, 4}}), HALO_ERR_SHAPE, "[8, 8, 8, 4] int16", "expects [4, 4, 4]", "another size");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .channels = 5}), HALO_ERR_SHAPE, "4 channels", "expects 5", "too few channels");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .crop = {16, 16, 16}}), HALO_ERR_SHAPE, "[16, 16, 16]", "[8, 8, 8]", "a crop larger than the box");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .group_first = 3, .group_count = 2}), HALO_ERR_USAGE, "4 universes", "2 from", "universes that are not there");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .format = "cosmouniverses"}), HALO_ERR_USAGE, "'cosmouniverses'", "did you mean 'cosmouniverse'", "an unknown format");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("nowhere")}), HALO_ERR_IO, "nowhere", "No such file", "a path that is not there");
-    fails_with(ctx, refused(ctx, (hl_source_options){0}), HALO_ERR_USAGE, "no data", "path", "no path at all");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .outputs = 3}), HALO_ERR_SHAPE, "4 targets",
+               "3 outputs", "targets that do not match the network");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .size = {4, 4, 4}}), HALO_ERR_SHAPE,
+               "[8, 8, 8, 4] int16", "expects [4, 4, 4]", "another size");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .channels = 5}), HALO_ERR_SHAPE,
+               "4 channels", "expects 5", "too few channels");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .crop = {16, 16, 16}}), HALO_ERR_SHAPE,
+               "[16, 16, 16]", "[8, 8, 8]", "a crop larger than the box");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .group_first = 3, .group_count = 2}),
+               HALO_ERR_USAGE, "4 universes", "2 from", "universes that are not there");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .format = "cosmouniverses"}),
+               HALO_ERR_USAGE, "'cosmouniverses'", "did you mean 'cosmouniverse'", "an unknown format");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("nowhere")}), HALO_ERR_IO, "nowhere",
+               "No such file", "a path that is not there");
+    fails_with(ctx, refused(ctx, (hl_source_options){0}), HALO_ERR_USAGE, "no data", "path",
+               "no path at all");
     mkdir(in_dir("empty"), 0777);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("empty")}), HALO_ERR_IO, "no *.hdf5", "empty", "an empty directory");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("empty")}), HALO_ERR_IO, "no *.hdf5",
+               "empty", "an empty directory");
 
     char victim[1100];
     snprintf(victim, sizeof(victim), "%s/ics_2.hdf5", dir);
     universe_form other = {.type = H5T_IEEE_F32LE, .targets = 4};
     write_universe(victim, 2, &other);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE, "ics_2.hdf5': dataset 'full' is [8, 8, 8, 4] float32", "expected [8, 8, 8, 4] int16", "one file of another type");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE,
+               "ics_2.hdf5': dataset 'full' is [8, 8, 8, 4] float32", "expected [8, 8, 8, 4] int16",
+               "one file of another type");
     other.type = H5T_STD_I16LE;
     other.targets = 3;
     write_universe(victim, 2, &other);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE, "ics_2.hdf5", "'unitPar' is [3] float32, expected 4", "one with fewer targets");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE, "ics_2.hdf5",
+               "'unitPar' is [3] float32, expected 4", "one with fewer targets");
     struct stat st;
     stat(victim, &st);
     truncate(victim, st.st_size / 2);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5", "truncated", "one truncated, met at the start");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5",
+               "truncated", "one truncated, met at the start");
     unlink(victim);
     MUST(hl_file_write(ctx, victim, "<html>404</html>", 16));
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5", "not an HDF5 file", "one that is a web page");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5",
+               "not an HDF5 file", "one that is a web page");
 }
 
-static void put_plain(const char *path, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t memory, const void *data, bool create)
+static void put_plain(const char *path, const char *name, hid_t type, int rank, const hsize_t *dim,
+                      hid_t memory, const void *data, bool create)
 {
-    hid_t file = create ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT) : H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t file = create ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)
+                        : H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     put_array(file, name, type, rank, dim, H5P_DEFAULT, memory, data);
     H5Fclose(file);
 }
@@ -363,24 +450,31 @@ static void bad_halo(halo_context *ctx)
     static float zeros[64];
     float y[4] = {0, 0, NAN, 0};
     char text[16] = "abcdefgh";
-    const hsize_t four[4] = {1, 2, 3, 4}, five[5] = {2, 1, 2, 3, 4}, rows[2] = {2, 2}, short_rows[2] = {1, 2}, eight = 8;
+    const hsize_t four[4] = {1, 2, 3, 4}, five[5] = {2, 1, 2, 3, 4}, rows[2] = {2, 2}, short_rows[2] = {1, 2},
+                  eight = 8;
     put_plain(path, "x", H5T_IEEE_F32LE, 4, four, H5T_NATIVE_FLOAT, zeros, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE, "'x' is [1, 2, 3, 4] float32", "5 dimensions [n, c, d, h, w]", "a dataset of the wrong rank");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE,
+               "'x' is [1, 2, 3, 4] float32", "5 dimensions [n, c, d, h, w]", "a dataset of the wrong rank");
     put_plain(path, "x", H5T_C_S1, 1, &eight, H5T_C_S1, text, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5", "strings, not numbers", "a dataset of the wrong type");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5",
+               "strings, not numbers", "a dataset of the wrong type");
     put_plain(path, "volume", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5", "neither 'full'", "an HDF5 file of no known layout");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5",
+               "neither 'full'", "an HDF5 file of no known layout");
     put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
     put_plain(path, "y", H5T_IEEE_F32LE, 2, short_rows, H5T_NATIVE_FLOAT, y, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE, "'y' is [1, 2]", "expected [2, targets]", "targets for fewer samples");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE, "'y' is [1, 2]",
+               "expected [2, targets]", "targets for fewer samples");
     put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
     put_plain(path, "y", H5T_IEEE_F64BE, 2, rows, H5T_NATIVE_FLOAT, y, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_NONFINITE, "sample 1", "'target_0' is not finite", "a NaN among the targets");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_NONFINITE, "sample 1",
+               "'target_0' is not finite", "a NaN among the targets");
     mkdir(in_dir("mixed"), 0777);
     hl_target swapped[2] = {two_targets[1], two_targets[0]};
     write_halo(ctx, in_dir("mixed/a.h5"), HALO_U8, 2, 0, 0, two_targets, false);
     write_halo(ctx, in_dir("mixed/b.h5"), HALO_U8, 2, 0, 0, swapped, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("mixed")}), HALO_ERR_FORMAT, "b.h5", "target 0 is 'radius of it', expected 'mass'", "files whose targets differ");
+    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("mixed")}), HALO_ERR_FORMAT, "b.h5",
+               "target 0 is 'radius of it', expected 'mass'", "files whose targets differ");
 }
 
 static void inspection(halo_context *ctx)
@@ -390,8 +484,11 @@ static void inspection(halo_context *ctx)
     hl_json_object(&json, NULL);
     MUST(hl_data_inspect(ctx, in_dir("halo"), &text, &json));
     hl_json_end_object(&json);
-    tap_ok(strstr(text.s, "9 samples of 2 x 3 x 4 x 5 int16") && strstr(text.s, "mass") && strstr(text.s, "1 .. 2"), "inspected as text");
-    tap_ok(strstr(json.out.s, "\"samples\": 9") && strstr(json.out.s, "\"name\": \"y\""), "and as JSON: %.100s...", json.out.s);
+    tap_ok(strstr(text.s, "9 samples of 2 x 3 x 4 x 5 int16") && strstr(text.s, "mass") &&
+               strstr(text.s, "1 .. 2"),
+           "inspected as text");
+    tap_ok(strstr(json.out.s, "\"samples\": 9") && strstr(json.out.s, "\"name\": \"y\""),
+           "and as JSON: %.100s...", json.out.s);
     hl_str_free(&text);
     hl_json_free(&json);
     text = (hl_str){0};
