@@ -23,3 +23,4 @@ tests_net_file_test_SOURCES = tests/net/file.c
 tests_net_graph_test_SOURCES = tests/net/graph.c
 tests_net_init_test_SOURCES = tests/net/init.c
 tests_net_zoo_test_SOURCES = tests/net/zoo.c
+EXTRA_DIST += tests/fuzz/network.c
