@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # io: sample formats, sampler, prefetch, checkpoint files
+EXTRA_DIST += doc/formats.md
 noinst_HEADERS += src/io/io.h
 libhalo_core_la_SOURCES += \
 	src/io/augment.c src/io/pipeline.h \
