@@ -12,6 +12,8 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kern/conv.h"
 
+struct hl_onednn;
+
 extern const halo_op_class hl_cpu_conv_fwd, hl_cpu_conv_bwd_data, hl_cpu_conv_bwd_weights, hl_cpu_conv_image;
 
 enum { HL_CONV_TAPS = 32 }; /* longest kernel along one dimension */
@@ -33,7 +35,10 @@ typedef enum hl_image {
     HL_IMAGE_LAST16,
     HL_IMAGE_PLAIN8,
     HL_IMAGE_PLAIN16,
-    HL_IMAGE_ONEDNN /* and above: conv_onednn.c */
+    HL_IMAGE_OI8, /* (o block, i block, kd, kh, kw, lane of o, lane of i), padded: oneDNN's for backward data */
+    HL_IMAGE_OI16,
+    HL_IMAGE_IO, /* (kd, kh, kw, i, o): oneDNN's for its matrix products */
+    HL_IMAGES
 } hl_image;
 
 /* The image for `lanes` (8 or 16) of the kind whose 8-lane form is `base`. */
@@ -42,6 +47,9 @@ static inline int hl_image_of(hl_image base, int lanes) { return (int)base + (la
 /* Terms of one output (extent of t). */
 int64_t hl_image_terms(int image, int64_t in, const int64_t kernel[3]);
 size_t hl_image_bytes(int image, int64_t o, int64_t i, const int64_t kernel[3]);
+
+/* dw, plain, (+)= an image (FWD, LAST, OI, IO) of it, at `threads`. */
+void hl_image_unpack(int threads, int image, int64_t o, int64_t i, const int64_t kernel[3], const float *from, bool accumulate, float *dw);
 
 /* What a convolution's description says, checked: f32, windows and extents that fit. x and y stand for dx and dy too. */
 typedef struct hl_conv_shape {
@@ -87,5 +95,12 @@ size_t hl_gather_scratch(const hl_gather *g);
 double hl_gather_items(const hl_gather *g);
 void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch);
 void hl_gather_free(hl_gather *g);
+
+/* conv_onednn.c: library candidates for dense operands, ids from HL_ONEDNN_ID on; none where the build has no oneDNN. */
+enum { HL_ONEDNN_ID = 100 };
+int hl_onednn_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candidate *out);
+halo_status hl_onednn_make(hl_cpu_device *dev, const halo_op_desc *desc, const halo_candidate *choice, struct hl_onednn **out);
+halo_status hl_onednn_run(struct hl_onednn *p, const halo_op_args *args);
+void hl_onednn_free(struct hl_onednn *p);
 
 #endif

@@ -10,6 +10,11 @@
 
 enum { DIRECT = 1, PADDED, MOST_PHASES = 4096 };
 
+typedef struct bwd_plan {
+    struct hl_onednn *library; /* else: */
+    hl_gather *gather;
+} bwd_plan;
+
 static void class_dim(const hl_conv_shape *s, int i, int64_t r, hl_gather_dim *d)
 {
     int64_t stride = s->w.stride[i], ext = s->x.ext[HALO_D + i];
@@ -76,39 +81,63 @@ static int bwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_conv_shape s;
     hl_gather_dim(*dims)[3];
     hl_gather_spec spec;
-    if (!bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) return 0;
-    bool inside = hl_gather_inside(&spec), small = s.x.ext[HALO_W] <= 16;
     int n = 0;
-    for (int i = 0; i < 2; i++) {
-        spec.pad = (i == 0) == small;
-        if (spec.pad && inside) continue;
-        n += bwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
+    if (bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) {
+        bool inside = hl_gather_inside(&spec);
+        for (int i = 0; i < (inside ? 1 : 2); i++) {
+            spec.pad = i == 1;
+            n += bwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
+        }
+        free(dims);
     }
-    free(dims);
-    return n;
+    return n + hl_onednn_candidates(hl_cpu(dev), desc, &out[n]);
 }
 
-static halo_status bwd_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+static halo_status make_gather(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, hl_gather **out)
 {
     hl_conv_shape s;
     hl_gather_dim(*dims)[3];
     hl_gather_spec spec;
-    hl_gather *g;
-    if (!bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no kernel for this convolution");
+    if (!bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no '%s' for this convolution", choice->impl);
     spec.pad = choice->id == PADDED;
-    halo_status st = hl_gather_make(hl_cpu(dev), &spec, &g);
+    halo_status st = hl_gather_make(hl_cpu(dev), &spec, out);
     free(dims);
-    if (st == HALO_OK) *plan = (halo_plan *)g;
+    return st;
+}
+
+static void bwd_destroy(halo_plan *plan)
+{
+    bwd_plan *p = (bwd_plan *)plan;
+    if (!p) return;
+    hl_onednn_free(p->library);
+    hl_gather_free(p->gather);
+    free(p);
+}
+
+static halo_status bwd_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+{
+    bwd_plan *p;
+    halo_status st;
+    HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
+    if (choice->id >= HL_ONEDNN_ID)
+        HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
+    else
+        HL_GOTO(st, make_gather(dev, desc, choice, &p->gather), undo_plan);
+    *plan = (halo_plan *)p;
+    return HALO_OK;
+
+undo_plan:
+    bwd_destroy((halo_plan *)p);
     return st;
 }
 
 static halo_status bwd_run(halo_plan *plan, const halo_op_args *args)
 {
-    hl_gather_run((const hl_gather *)plan, args->ptr[HALO_DY], args->ptr[HALO_WT], NULL, args->ptr[HALO_DX], args->scratch);
+    const bwd_plan *p = (const bwd_plan *)plan;
+    if (p->library) return hl_onednn_run(p->library, args);
+    hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], NULL, args->ptr[HALO_DX], args->scratch);
     return HALO_OK;
 }
-
-static void bwd_destroy(halo_plan *plan) { hl_gather_free((hl_gather *)plan); }
 
 const halo_op_class hl_cpu_conv_bwd_data = {
     .kind = HALO_OP_CONV_BWD_DATA,

@@ -3,13 +3,14 @@
  * conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p stride - pad_lo + k dilation]), as a gather of one phase.
  *
  * Candidates: "direct" reads x where it is (near the border of what may be read it leaves out rows and copies edges), "direct-pad" copies x with a
- * margin of zeros first: for small volumes, where every tile is at an edge.
+ * margin of zeros first, so that tiles at edges are like all others.
  */
 #include "conv.h"
 
 enum { DIRECT = 1, PADDED };
 
 typedef struct fwd_plan {
+    struct hl_onednn *library; /* else: */
     hl_gather *gather;
     bool bias;
     int64_t bias_origin;
@@ -67,15 +68,15 @@ static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_conv_shape s;
     hl_gather_dim dim[3];
     hl_gather_spec spec;
-    if (!fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) return 0;
-    bool inside = hl_gather_inside(&spec), small = s.y.ext[HALO_W] <= 16;
     int n = 0;
-    for (int i = 0; i < 2; i++) {
-        spec.pad = (i == 0) == small;
-        if (spec.pad && inside) continue;
-        n += fwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
+    if (fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) {
+        bool inside = hl_gather_inside(&spec);
+        for (int i = 0; i < (inside ? 1 : 2); i++) {
+            spec.pad = i == 1;
+            n += fwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
+        }
     }
-    return n;
+    return n + hl_onednn_candidates(hl_cpu(dev), desc, &out[n]);
 }
 
 static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
@@ -85,9 +86,14 @@ static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const ha
     hl_gather_spec spec;
     fwd_plan *p;
     halo_status st;
-    if (!fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no kernel for this convolution");
-    spec.pad = choice->id == PADDED;
     HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
+    if (choice->id >= HL_ONEDNN_ID) {
+        HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
+        *plan = (halo_plan *)p;
+        return HALO_OK;
+    }
+    HL_BUG_UNLESS(fwd_spec(hl_cpu(dev), desc, &s, dim, &spec));
+    spec.pad = choice->id == PADDED;
     HL_GOTO(st, hl_gather_make(hl_cpu(dev), &spec, &p->gather), undo_plan);
     p->bias = desc->t[HALO_B].dtype != HALO_NONE;
     if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);
@@ -102,6 +108,7 @@ undo_plan:
 static halo_status fwd_run(halo_plan *plan, const halo_op_args *args)
 {
     const fwd_plan *p = (const fwd_plan *)plan;
+    if (p->library) return hl_onednn_run(p->library, args);
     const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
     hl_gather_run(p->gather, args->ptr[HALO_X], args->ptr[HALO_WT], bias, args->ptr[HALO_Y], args->scratch);
     return HALO_OK;
@@ -110,7 +117,9 @@ static halo_status fwd_run(halo_plan *plan, const halo_op_args *args)
 static void fwd_destroy(halo_plan *plan)
 {
     fwd_plan *p = (fwd_plan *)plan;
-    if (p) hl_gather_free(p->gather);
+    if (!p) return;
+    hl_onednn_free(p->library);
+    hl_gather_free(p->gather);
     free(p);
 }
 

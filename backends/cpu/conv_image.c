@@ -8,18 +8,19 @@ typedef struct image_plan {
     int64_t out, in, kernel[3], terms, origin;
 } image_plan;
 
-static hl_image image_base(int image)
-{
-    return (hl_image)(image - (image - HL_IMAGE_FWD8) % 2);
-}
+static int image_lanes(int image) { return image == HL_IMAGE_IO ? 1 : (image - HL_IMAGE_FWD8) % 2 ? 16 : 8; }
+static hl_image image_base(int image) { return (hl_image)(image_lanes(image) == 16 ? image - 1 : image); }
 
-static int image_lanes(int image) { return (image - HL_IMAGE_FWD8) % 2 ? 16 : 8; }
+/* In blocks of inputs too. */
+static bool image_squares(int image)
+{
+    hl_image base = image_base(image);
+    return base == HL_IMAGE_FWD8 || base == HL_IMAGE_BWD8 || base == HL_IMAGE_OI8;
+}
 
 int64_t hl_image_terms(int image, int64_t in, const int64_t kernel[3])
 {
-    hl_image base = image_base(image);
-    bool blocked = base == HL_IMAGE_FWD8 || base == HL_IMAGE_BWD8;
-    return (blocked ? hl_round_up(in, image_lanes(image)) : in) * kernel[0] * kernel[1] * kernel[2];
+    return (image_squares(image) ? hl_round_up(in, image_lanes(image)) : in) * kernel[0] * kernel[1] * kernel[2];
 }
 
 size_t hl_image_bytes(int image, int64_t o, int64_t i, const int64_t kernel[3])
@@ -29,37 +30,50 @@ size_t hl_image_bytes(int image, int64_t o, int64_t i, const int64_t kernel[3])
     return (size_t)(hl_round_up(out, image_lanes(image)) * hl_image_terms(image, in, kernel)) * sizeof(float);
 }
 
-/* The term of (in, kd, kh, kw) among those of an output. */
-static int64_t image_term(const image_plan *p, int64_t in, int64_t kd, int64_t kh, int64_t kw)
+/* Where in the image the weights of (out, in) begin, and how far apart its taps are (kw reversed for BWD). */
+static int64_t image_place(int image, int64_t out, int64_t in, int64_t outs, int64_t ins, const int64_t kernel[3], int64_t *step)
 {
-    const int64_t *k = p->kernel;
-    hl_image base = image_base(p->image);
-    if (base == HL_IMAGE_LAST8) return ((kd * k[1] + kh) * k[2] + kw) * p->in + in;
-    if (base == HL_IMAGE_PLAIN8) return ((in * k[0] + kd) * k[1] + kh) * k[2] + kw;
-    if (base == HL_IMAGE_BWD8) kw = k[2] - 1 - kw;
-    return (((in / p->lanes * k[0] + kd) * k[1] + kh) * k[2] + kw) * p->lanes + in % p->lanes;
+    int64_t lanes = image_lanes(image), taps = kernel[0] * kernel[1] * kernel[2], l = out % lanes;
+    int64_t block = out / lanes * hl_image_terms(image, ins, kernel) * lanes, square = block + in / lanes * taps * lanes * lanes;
+    switch (image_base(image)) {
+    case HL_IMAGE_IO: *step = ins * outs; return in * outs + out;
+    case HL_IMAGE_LAST8: *step = ins * lanes; return block + in * lanes + l;
+    case HL_IMAGE_PLAIN8: *step = lanes; return block + in * taps * lanes + l;
+    case HL_IMAGE_OI8: *step = lanes * lanes; return square + l * lanes + in % lanes;
+    default: *step = lanes * lanes; return square + in % lanes * lanes + l;
+    }
 }
 
-/* The part of one output block that comes from inputs [in0, in1). */
-static void image_block(const image_plan *p, const float *w, int64_t block, int64_t in0, int64_t in1, float *image)
+/* All taps of (out, in), zeros where these are padding. */
+static void image_pair(const image_plan *p, const float *w, int64_t out, int64_t in, float *image)
 {
-    const int64_t *k = p->kernel, taps = k[0] * k[1] * k[2], lanes = p->lanes;
-    bool back = image_base(p->image) == HL_IMAGE_BWD8;
-    int64_t step_out = back ? taps : p->in * taps, step_in = back ? p->out * taps : taps;
-    float *to = image + block * p->terms * lanes;
-    const float *from = w + block * lanes * step_out;
-    int64_t live = hl_min64(lanes, p->out - block * lanes);
-    for (int64_t in = in0; in < in1; in++)
-        for (int64_t t = 0; t < taps; t++) {
-            float *v = to + image_term(p, in, t / (k[1] * k[2]), t / k[2] % k[1], t % k[2]) * lanes;
-            bool real = in < p->in;
-            for (int64_t l = 0; l < lanes; l++) v[l] = real && l < live ? from[l * step_out + in * step_in + t] : 0.0f;
+    const int64_t *k = p->kernel, taps = k[0] * k[1] * k[2];
+    bool back = image_base(p->image) == HL_IMAGE_BWD8, real = out < p->out && in < p->in;
+    const float *from = w + (back ? in * p->out + out : out * p->in + in) * taps;
+    int64_t step;
+    float *to = image + image_place(p->image, out, in, p->out, p->in, k, &step);
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t u = back ? t - t % k[2] + k[2] - 1 - t % k[2] : t;
+        to[u * step] = real ? from[t] : 0.0f;
+    }
+}
+
+void hl_image_unpack(int threads, int image, int64_t o, int64_t i, const int64_t kernel[3], const float *from, bool accumulate, float *dw)
+{
+    int64_t taps = kernel[0] * kernel[1] * kernel[2];
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t a = 0; a < o; a++)
+        for (int64_t b = 0; b < i; b++) {
+            int64_t step;
+            const float *x = from + image_place(image, a, b, o, i, kernel, &step);
+            float *to = dw + (a * i + b) * taps;
+            for (int64_t t = 0; t < taps; t++) to[t] = accumulate ? to[t] + x[t * step] : x[t * step];
         }
 }
 
 static int image_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
-    if (desc->t[HALO_X].dtype != HALO_F32 || desc->image < HL_IMAGE_FWD8 || desc->image >= HL_IMAGE_ONEDNN) return 0;
+    if (desc->t[HALO_X].dtype != HALO_F32 || desc->image < HL_IMAGE_FWD8 || desc->image >= HL_IMAGES) return 0;
     hl_cpu_candidate(dev, "pack", (double)desc->t[HALO_X].ext[HALO_N], out);
     return 1;
 }
@@ -88,13 +102,14 @@ static halo_status image_run(halo_plan *plan, const halo_op_args *args)
     const image_plan *p = (const image_plan *)plan;
     const float *w = (const float *)args->ptr[HALO_X] + p->origin;
     float *image = args->ptr[HALO_Y];
-    int64_t blocks = hl_div_up(p->out, p->lanes), parts = hl_div_up(p->in, p->lanes), in = p->in;
-    hl_image base = image_base(p->image);
-    if (base == HL_IMAGE_FWD8 || base == HL_IMAGE_BWD8) in = parts * p->lanes;
+    int64_t lanes = p->lanes, outs = hl_round_up(p->out, lanes), ins = image_squares(p->image) ? hl_round_up(p->in, lanes) : p->in;
+    const int64_t strip = 16; /* of inputs, for a block of outputs: what is read stays in the cache until it is written */
+    int64_t strips = hl_div_up(ins, strip);
 #pragma omp parallel for num_threads(p->dev->threads) schedule(static)
-    for (int64_t i = 0; i < blocks * parts; i++) {
-        int64_t in0 = i % parts * p->lanes;
-        image_block(p, w, i / parts, in0, hl_min64(in0 + p->lanes, in), image);
+    for (int64_t b = 0; b < hl_div_up(outs, strip) * strips; b++) {
+        int64_t out0 = b / strips * strip, in0 = b % strips * strip;
+        for (int64_t in = in0; in < hl_min64(in0 + strip, ins); in++)
+            for (int64_t out = out0; out < hl_min64(out0 + strip, outs); out++) image_pair(p, w, out, in, image);
     }
     return HALO_OK;
 }

@@ -3,7 +3,7 @@
 #include "conv.h"
 
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#include "halo_build.h"
 #endif
 
 extern const hl_conv_kern hl_conv_kern_generic_8, hl_conv_kern_generic_16;

@@ -257,6 +257,7 @@ static void weights_destroy(halo_plan *plan)
 {
     hl_weights *p = (hl_weights *)plan;
     if (!p) return;
+    hl_onednn_free(p->library);
     free(p->call);
     free(p->lists);
     free(p);
@@ -264,14 +265,17 @@ static void weights_destroy(halo_plan *plan)
 
 static halo_status weights_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
 {
-    (void)choice;
     hl_conv_shape s;
     hl_weights *p;
     halo_status st;
-    if (!weights_supported(hl_cpu(dev), desc, &s)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no kernel for this convolution");
     HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
-    start_weights(p, hl_cpu(dev), desc, &s);
-    HL_GOTO(st, make_calls(p, dev->ctx), undo_plan);
+    if (choice->id >= HL_ONEDNN_ID) {
+        HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
+    } else {
+        HL_BUG_UNLESS(weights_supported(hl_cpu(dev), desc, &s));
+        start_weights(p, hl_cpu(dev), desc, &s);
+        HL_GOTO(st, make_calls(p, dev->ctx), undo_plan);
+    }
     *plan = (halo_plan *)p;
     return HALO_OK;
 
@@ -283,19 +287,21 @@ undo_plan:
 static int weights_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
     hl_conv_shape s;
-    if (!weights_supported(hl_cpu(dev), desc, &s)) return 0;
+    if (desc->t[HALO_DW].dtype != HALO_F32) return 0;
+    if (!weights_supported(hl_cpu(dev), desc, &s)) return hl_onednn_candidates(hl_cpu(dev), desc, out);
     hl_weights p = {0};
     start_weights(&p, hl_cpu(dev), desc, &s);
     double rows = (double)s.n * (double)s.y.ext[HALO_D] * (double)s.y.ext[HALO_H];
     hl_cpu_candidate(dev, p.pad ? "direct-pad" : "direct", rows * (double)p.out_blocks * (double)p.in_blocks, out);
     out->id = p.pad ? PADDED : DIRECT;
     out->scratch = hl_weights_scratch(&p);
-    return 1;
+    return 1 + hl_onednn_candidates(hl_cpu(dev), desc, &out[1]);
 }
 
 static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_weights *p = (const hl_weights *)plan;
+    if (p->library) return hl_onednn_run(p->library, args);
     float *db = p->bias ? (float *)args->ptr[HALO_DB] + p->db_origin : NULL;
     hl_weights_run(p, args->ptr[HALO_X], args->ptr[HALO_DY], (float *)args->ptr[HALO_DW] + p->dw_origin, db, args->scratch);
     return HALO_OK;
