@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/ops_json.h"
 #include "cli/progress.h"
+#include "halo_build.h"
 #include "perf/bench.h"
 
 static const hl_option options[] = {
@@ -104,6 +105,9 @@ static int bench(hl_invocation *inv)
     hl_settings set;
     hl_run *run;
     hl_bench b;
+#ifdef HAVE_FFTW
+    if (strcmp(inv->arg[0], "synth") == 0) return hl_bench_synth(inv);
+#endif
     hl_bench_options o = {.warmup = hl_given(inv, "warmup") ? (int)inv->number[1] : 2, .steps = hl_given(inv, "steps") ? (int)inv->number[0] : 5};
     if (o.steps < 1 || o.steps > 1000000 || o.warmup < 0 || o.warmup > 1000000) {
         (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'--steps' must be from 1 and '--warmup' from 0 to 1000000");
@@ -123,10 +127,11 @@ static int bench(hl_invocation *inv)
 
 const hl_command hl_command_bench = {
     .name = "bench",
-    .synopsis = "CONFIG [key=value ...]",
+    .synopsis = "CONFIG | synth [key=value ...]",
     .summary = "time a training step, op by op, beside the machine's limits",
     .details = "Runs training steps on generated input (no data is read) and prints time, GF/s and GB/s of every operation, and the step as a fraction "
-               "of the sgemm rate measured in the same run with the same threads. Example: halo bench cosmoflow variant=mlperf batch=1",
+               "of the sgemm rate measured in the same run with the same threads. Example: halo bench cosmoflow variant=mlperf batch=1\n\n"
+               "'halo bench synth grid=64' times the making of a universe; its keys are those of 'halo synth keys'.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

@@ -3,6 +3,14 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "base/file.h"
+#include "halo_build.h"
+#ifdef HAVE_FFTW
+#include "synth/inspect.h"
+#endif
+
+static const hl_option options[] = {
+    {.name = "plot", .letter = 'p', .type = HL_OPT_TEXT, .arg = "FILE.png", .help = "draw a slice and the power spectrum of a universe"},
+};
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -98,6 +106,23 @@ static halo_status inspect_checkpoint(hl_invocation *inv, const char *path, hl_s
     return st;
 }
 
+/* Whole universes are also compared with theory, where the generators are built in. */
+static halo_status inspect_universe(hl_invocation *inv, const char *path, hl_str *text, hl_json *json)
+{
+    const char *plot = hl_option_text(inv, "plot");
+#ifdef HAVE_FFTW
+    if (!hl_is_directory(path) && hl_is_universe(path)) {
+        hl_str_add(text, "\n");
+        return hl_universe_inspect(inv->ctx, path, plot, text, json);
+    }
+#else
+    (void)text;
+    (void)json;
+#endif
+    if (!plot) return HALO_OK;
+    return hl_fail(inv->ctx, HALO_ERR_USAGE, "'%s': only a universe can be drawn, by a build with FFTW", path);
+}
+
 static int inspect(hl_invocation *inv)
 {
     const char *path = inv->arg[0];
@@ -108,6 +133,7 @@ static int inspect(hl_invocation *inv)
     hl_json_object(&json, NULL);
     halo_status st = hl_is_directory(path) ? HALO_OK : inspect_checkpoint(inv, path, &text, &json, &taken);
     if (st == HALO_OK && !taken) st = hl_data_inspect(inv->ctx, path, &text, &json);
+    if (st == HALO_OK && !taken) st = inspect_universe(inv, path, &text, &json);
     hl_json_end_object(&json);
     int rc = hl_exit_code(st);
     if (st == HALO_OK) rc = inv->json ? hl_print_json(inv, &json) : hl_print(inv, &text);
@@ -121,7 +147,10 @@ const hl_command hl_command_inspect = {
     .name = "inspect",
     .synopsis = "FILE",
     .summary = "show what a data set, checkpoint or configuration holds",
-    .details = "FILE is a data file or a directory of them, a checkpoint, or a configuration.",
+    .details = "FILE is a data file or a directory of them, a checkpoint, or a configuration. Of a universe (a CosmoUniverse file) it also shows the measured "
+               "power spectrum beside linear theory.",
+    .option = options,
+    .options = HL_COUNT(options),
     .least = 1,
     .most = 1,
     .json = true,

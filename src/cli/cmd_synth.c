@@ -7,6 +7,7 @@
 
 #include "base/topology.h"
 #include "synth/baseline.h"
+#include "synth/bench.h"
 #include "synth/pack.h"
 #include "synth/universes.h"
 
@@ -215,6 +216,33 @@ static int run_pack(hl_invocation *inv)
     return hl_print_json(inv, &json);
 }
 
+/* ----------------------------------------------------------------------------------------------------------- bench */
+
+int hl_bench_synth(hl_invocation *inv)
+{
+    hl_universes_settings *s;
+    hl_simulation_options o;
+    hl_synth_bench b;
+    hl_str text = {0};
+    hl_json json = {0};
+    int rc = HL_EXIT_OK;
+
+    halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
+    if (st == HALO_OK) st = hl_config_defaults(inv->ctx, hl_universes_keys(), s);
+    for (int i = 1; st == HALO_OK && i < inv->args; i++) st = hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]);
+    if (st == HALO_OK) st = hl_universes_simulation(inv->ctx, s, &o);
+    if (st == HALO_OK) st = hl_synth_bench_run(inv->ctx, &o, s->box, 3, &b);
+    if (st == HALO_OK && inv->json) {
+        hl_synth_bench_json(&b, &json);
+        rc = hl_print_json(inv, &json);
+    } else if (st == HALO_OK) {
+        hl_synth_bench_table(&b, &text);
+        rc = hl_print(inv, &text);
+    }
+    free(s);
+    return st == HALO_OK ? rc : hl_exit_code(st);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ command */
 
 static int run_keys(hl_invocation *inv)
@@ -228,7 +256,7 @@ static int run_keys(hl_invocation *inv)
 static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
-} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"pack", run_pack}, {"keys", run_keys}};
+} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"pack", run_pack}, {"bench", hl_bench_synth}, {"keys", run_keys}};
 
 static int synth(hl_invocation *inv)
 {
@@ -246,7 +274,7 @@ static int synth(hl_invocation *inv)
 
 const hl_command hl_command_synth = {
     .name = "synth",
-    .synopsis = "universe | baseline DIR | pack DIR FILE | keys  [key=value ...]",
+    .synopsis = "universe | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
     .summary = "make training data from physics",
     .details =
         "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear spectrum of Eisenstein and Hu, second order "
@@ -254,7 +282,8 @@ const hl_command hl_command_synth = {
         "CosmoUniverse layout. Parameters are drawn from the published priors or taken from a table. A killed run continues with the next "
         "universe. 'halo synth keys' lists all settings.\n\n"
         "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, variance and skewness.\n\n"
-        "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.",
+        "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.\n\n"
+        "'halo synth bench', which 'halo bench synth' is too, times one universe.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

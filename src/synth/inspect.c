@@ -4,7 +4,7 @@
  *
  * P(k) has the assignment window divided out and Poisson shot noise, box^3 / particles, subtracted. The particles of a simulation start on a lattice and
  * carry less noise than that until they have moved by about their spacing, so at high redshift the subtraction takes too much; what was taken is
- * printed beside the table. Linear theory is the spectrum of Eisenstein & Hu at the file's parameters, grown to the channel's redshift.
+ * printed, and so is the power with the noise left in. Linear theory is the spectrum of Eisenstein & Hu at the file's parameters, grown to the channel's redshift.
  */
 #include "synth/inspect.h"
 
@@ -22,6 +22,7 @@ typedef struct channel_report {
     int shells;
     hl_shell *shell;
     hl_plot_point *point; /* [shells] */
+    double *raw;          /* [shells] power with the shot noise left in, (Mpc/h)^3 */
 } channel_report;
 
 typedef struct inspection {
@@ -98,9 +99,12 @@ static halo_status measure(inspection *in, int channel, channel_report *r)
     r->redshift = channel < in->u.redshifts ? in->u.redshift[channel] : 0.0;
     HL_TRY(hl_calloc(in->ctx, (size_t)r->shells, sizeof(*r->shell), "a spectrum", &r->shell));
     HL_TRY(hl_calloc(in->ctx, (size_t)r->shells, sizeof(*r->point), "a spectrum", &r->point));
+    HL_TRY(hl_calloc(in->ctx, (size_t)r->shells, sizeof(*r->raw), "a spectrum", &r->raw));
     count_cells(in, channel, r);
     particles = isfinite(in->u.particles) ? pow(in->u.particles, 3.0) : r->mean * (double)(in->u.ext[0] * in->u.ext[1] * in->u.ext[2]);
     r->shot = particles > 0.0 ? volume / particles : 0.0;
+    hl_spectrum_of(in->spectrum, in->u.full + channel, in->u.ext[3], 0.0, r->shell);
+    for (int m = 0; m < r->shells; m++) r->raw[m] = r->shell[m].power * volume;
     hl_spectrum_of(in->spectrum, in->u.full + channel, in->u.ext[3], r->shot / volume, r->shell);
     double growth = hl_lpt_growth_at(&in->cosmology, 1.0 / (1.0 + r->redshift)).d1;
     for (int m = 0; m < r->shells; m++) {
@@ -134,17 +138,16 @@ static void say_channel(const inspection *in, const channel_report *r, hl_str *o
 {
     hl_str_addf(out, "\nz = %g: mean %.6g, deviation %.4g, most %.6g, empty cells %.1f %%\n", r->redshift, r->mean, r->deviation, r->most, 100.0 * r->empty);
     hl_str_addf(out, "power spectrum, %s window divided out, shot noise of %.4g (Mpc/h)^3 subtracted\n", hl_scheme_name((hl_scheme)in->scheme), r->shot);
-    hl_str_addf(out, "%10s %12s %12s %8s %10s\n", "k h/Mpc", "P (Mpc/h)^3", "linear", "ratio", "modes");
+    hl_str_addf(out, "%10s %12s %12s %12s %8s %10s\n", "k h/Mpc", "P (Mpc/h)^3", "with noise", "linear", "ratio", "modes");
     for (int m = 0; m < r->shells; m++) {
         const hl_plot_point *p = &r->point[m];
         if (!is_shown(m, r->shells) || r->shell[m].modes == 0.0) continue;
-        hl_str_addf(out, "%10.4f %12.4g %12.4g %8.3f %10.0f\n", p->k, p->power, p->linear, p->power / p->linear, 2.0 * r->shell[m].modes);
+        hl_str_addf(out, "%10.4f %12.4g %12.4g %12.4g %8.3f %10.0f\n", p->k, p->power, r->raw[m], p->linear, p->power / p->linear, 2.0 * r->shell[m].modes);
     }
 }
 
 static void parameters_json(const inspection *in, hl_json *j)
 {
-    hl_json_string(j, "kind", "universe");
     hl_json_number(j, "box", in->box);
     hl_json_array(j, "extents");
     for (int d = 0; d < 4; d++) hl_json_int(j, NULL, in->u.ext[d]);
@@ -175,6 +178,7 @@ static void channel_json(const channel_report *r, hl_json *j)
         hl_json_object(j, NULL);
         hl_json_number(j, "k", r->point[m].k);
         hl_json_number(j, "power", r->point[m].power);
+        hl_json_number(j, "power_with_noise", r->raw[m]);
         hl_json_number(j, "linear", r->point[m].linear);
         hl_json_number(j, "modes", 2.0 * r->shell[m].modes);
         hl_json_end_object(j);
@@ -201,6 +205,7 @@ static halo_status report_channels(inspection *in, const char *plot, hl_str *tex
         if (st == HALO_OK && plot && c == 0) st = draw(in, &r, plot);
         free(r.shell);
         free(r.point);
+        free(r.raw);
         if (st != HALO_OK) return st;
     }
     return HALO_OK;

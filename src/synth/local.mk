@@ -4,6 +4,7 @@ if HAVE_FFTW
 libhalo_synth_la_SOURCES += \
 	src/synth/assign.c src/synth/assign.h \
 	src/synth/baseline.c src/synth/baseline.h \
+	src/synth/bench.c src/synth/bench.h \
 	src/synth/cola.c src/synth/cola.h \
 	src/synth/cosmology.c src/synth/cosmology.h \
 	src/synth/eh98.c src/synth/eh98.h \

@@ -67,9 +67,21 @@ static halo_status simulation_options(halo_context *ctx, const hl_universes_sett
     return HALO_OK;
 }
 
+static int all_threads(halo_context *ctx, const hl_universes_settings *s)
+{
+    return s->threads > 0 ? (int)s->threads : ctx && ctx->threads > 0 ? ctx->threads : hl_usable_cores();
+}
+
+halo_status hl_universes_simulation(halo_context *ctx, const hl_universes_settings *s, hl_simulation_options *options)
+{
+    HL_TRY(simulation_options(ctx, s, options));
+    options->threads = all_threads(ctx, s);
+    return HALO_OK;
+}
+
 static void share_threads(halo_context *ctx, const hl_universes_settings *s, making *m)
 {
-    int threads = s->threads > 0 ? (int)s->threads : ctx && ctx->threads > 0 ? ctx->threads : hl_usable_cores();
+    int threads = all_threads(ctx, s);
     bool small = m->simulation.particles <= SMALL_SIDE && m->simulation.mesh <= SMALL_SIDE;
 
     m->jobs = s->jobs > 0 ? (int)s->jobs : small ? threads : 1;

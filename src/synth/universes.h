@@ -41,6 +41,9 @@ typedef struct hl_universes_hooks {
     bool (*stop)(void *user);                                            /* NULL: never; asked between universes */
 } hl_universes_hooks;
 
+/* The simulation that the settings ask for, with all their threads. HALO_ERR_USAGE where they make no sense. */
+halo_status hl_universes_simulation(halo_context *ctx, const hl_universes_settings *settings, hl_simulation_options *options);
+
 /* What a run will take. */
 typedef struct hl_universes_estimate {
     int64_t bytes;   /* of memory, all jobs together */
