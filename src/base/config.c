@@ -352,16 +352,6 @@ static void write_text(const char *text, hl_str *out)
     hl_str_add(out, "\"");
 }
 
-static void write_number(double x, hl_str *out)
-{
-    char text[40];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    hl_str_add(out, text);
-}
-
 static void write_words(const hl_words *w, hl_str *out)
 {
     hl_str_add(out, "[");
@@ -395,7 +385,7 @@ void hl_config_value(const hl_key *key, const void *settings, hl_str *out)
     case HL_SETTING_NUMBER:
     case HL_SETTING_SECONDS:
         if (key->none && *(const double *)field < 0) hl_str_add(out, key->none);
-        else write_number(*(const double *)field, out);
+        else hl_str_number(out, *(const double *)field);
         break;
     case HL_SETTING_SIZE:
         if (key->none && n[0] == 0) hl_str_add(out, key->none);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
-#include <stdio.h>
-
 static void quoted(hl_str *out, const char *text)
 {
     hl_str_add(out, "\"");
@@ -58,17 +56,9 @@ void hl_json_int(hl_json *j, const char *key, int64_t value)
 
 void hl_json_number(hl_json *j, const char *key, double value)
 {
-    char text[40];
     begin(j, key);
-    if (!isfinite(value)) {
-        hl_str_add(&j->out, "null");
-        return;
-    }
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    hl_str_add(&j->out, text);
+    if (isfinite(value)) hl_str_number(&j->out, value);
+    else hl_str_add(&j->out, "null");
 }
 
 void hl_json_bool(hl_json *j, const char *key, bool value)

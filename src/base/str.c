@@ -43,6 +43,18 @@ void hl_str_addf(hl_str *b, const char *format, ...)
     va_end(again);
 }
 
+void hl_str_number(hl_str *b, double x)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    for (char *p = text; *p; p++)
+        if (*p == ',') *p = '.'; /* the caller's locale may have a decimal comma */
+    hl_str_add(b, text);
+}
+
 void hl_str_free(hl_str *b)
 {
     free(b->s);

@@ -14,6 +14,8 @@ typedef struct hl_str {
 void hl_str_add(hl_str *b, const char *text);
 void hl_str_addn(hl_str *b, const char *text, size_t n);
 void hl_str_addf(hl_str *b, const char *format, ...) HALO_PRINTF(2, 3);
+/* The shortest text that reads back equal, in any locale. */
+void hl_str_number(hl_str *b, double x);
 void hl_str_free(hl_str *b);
 
 /* Nearest of `n` names to `word` by edit distance, or NULL when none is near (distance > 1/3 of the length + 1). */

@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 int hl_usable_cores(void)
@@ -28,10 +27,25 @@ size_t hl_rss_bytes(void)
     return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* VmHWM and not getrusage's ru_maxrss, which hl_reset_peak_rss does not touch. */
 size_t hl_peak_rss_bytes(void)
 {
-    struct rusage use;
-    return getrusage(RUSAGE_SELF, &use) == 0 ? (size_t)use.ru_maxrss * 1024 : 0;
+    unsigned long long kib = 0;
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    if (!f) return 0;
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmHWM: %llu", &kib) == 1) break;
+    fclose(f);
+    return (size_t)kib * 1024;
+}
+
+void hl_reset_peak_rss(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    fputs("5", f);
+    fclose(f);
 }
 
 static size_t read_limit(const char *path)

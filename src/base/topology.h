@@ -11,6 +11,8 @@ int hl_usable_cores(void);
 /* Bytes: resident now, highest resident so far, and the limit (the smaller of RAM and the cgroup's); 0 where unknown. */
 size_t hl_rss_bytes(void);
 size_t hl_peak_rss_bytes(void);
+/* Starts the peak anew from what is resident now; no effect where the kernel has no such thing. */
+void hl_reset_peak_rss(void);
 size_t hl_memory_limit(void);
 
 /* Host name into `out`. */

@@ -75,6 +75,7 @@ halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench
     HL_TRY(make_feed(run, &f));
     HL_GOTO(st, hl_calloc(run->ctx, (size_t)options->steps, sizeof(double), "timings", &seconds), free_feed);
     HL_GOTO(st, limits(run, &b), free_seconds);
+    hl_reset_peak_rss(); /* the step's own peak, not that of measuring the machine */
     HL_GOTO(st, time_steps(run, &f, options, seconds), free_seconds);
     b.peak_rss_bytes = hl_peak_rss_bytes();
     HL_GOTO(st, limits(run, &b), free_seconds);
