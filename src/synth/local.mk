@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # synth: generators of training data; append to libhalo_synth_la_SOURCES
 if HAVE_FFTW
+libhalo_synth_la_CFLAGS = $(AM_CFLAGS) $(KERN_CFLAGS)
 libhalo_synth_la_SOURCES += \
 	src/synth/assign.c src/synth/assign.h \
 	src/synth/baseline.c src/synth/baseline.h \
