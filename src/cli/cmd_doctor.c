@@ -47,7 +47,7 @@ static void advice(hl_str *t, hl_json *j)
 {
     const char *omp = getenv("OMP_NUM_THREADS"), *blas = getenv("OPENBLAS_NUM_THREADS");
     hl_json_array(j, "advice");
-    if (omp && atoi(omp) > hl_usable_cores()) {
+    if (omp && strtol(omp, NULL, 10) > hl_usable_cores()) {
         hl_str_addf(t, "advice    OMP_NUM_THREADS is %s, but only %d cores are allowed to this process\n", omp, hl_usable_cores());
         hl_json_string(j, NULL, "OMP_NUM_THREADS is above the cores allowed to this process");
     }
