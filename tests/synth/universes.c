@@ -150,7 +150,8 @@ static void test_table(void)
     snprintf(s.out, sizeof(s.out), "%s", in("d"));
     tap_ok(hl_universes_make(ctx, &s, NULL, &p) == HALO_ERR_USAGE, "a table that is too short is refused: %s", halo_error_message(ctx));
     s = settings("e");
-    if (hl_file_write(ctx, in("bad.csv"), "Omega_m,sigma_8,N_spec\n0.3,0.8,x\n", 35) != HALO_OK) tap_bail("%s", halo_error_message(ctx));
+    static const char bad[] = "Omega_m,sigma_8,N_spec\n0.3,0.8,x\n";
+    if (hl_file_write(ctx, in("bad.csv"), bad, sizeof(bad) - 1) != HALO_OK) tap_bail("%s", halo_error_message(ctx));
     snprintf(s.table, sizeof(s.table), "%s", in("bad.csv"));
     tap_ok(hl_universes_make(ctx, &s, NULL, &p) == HALO_ERR_FORMAT && strstr(halo_error_message(ctx), "bad.csv:2"), "and so is a wrong number: %s",
            halo_error_message(ctx));
