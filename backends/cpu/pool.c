@@ -22,7 +22,7 @@ typedef struct pool_plan {
     int64_t blocks, lanes, last_lanes;
     int64_t taps;        /* of a whole window */
     hl_range full;       /* outputs along w with all taps inside (forward) or in the box (backward) */
-    hl_range outputs[3]; /* outputs there are: y's box, backward with its margin */
+    hl_range outputs[3]; /* those of y's box; backward, that reach into dx's */
     int64_t *offset;     /* [parts][taps] */
     int32_t *index;      /* [parts][taps], and after that [parts][outputs along w][lanes] */
     int32_t *which;
@@ -284,26 +284,22 @@ static bool window_valid(const halo_window *w)
     return taps <= INT32_MAX;
 }
 
-/* AUX fits, and is there wherever the gradient will read it. */
+/* AUX is there where the gradient needs it, and fits. */
 static bool aux_valid(const pool_plan *p, bool forward)
 {
     const halo_op_desc *d = &p->super.d;
     const halo_operand *a = &d->t[HALO_AUX];
     if (a->dtype == HALO_NONE) return d->pool == HALO_POOL_AVG || forward;
     bool type = a->dtype == HALO_I32 || (a->dtype == HALO_U8 && p->taps <= 256);
-    if (!type || !hl_operand_valid(a) || a->layout != p->y->layout || !hl_same_extents(a, p->y)) return false;
-    for (int k = 0; k < 3; k++)
-        if (p->outputs[k].lo < -a->margin[k][0] || p->outputs[k].hi > a->ext[HALO_D + k] + a->margin[k][1]) return false;
-    return true;
+    return type && hl_operand_valid(a) && a->layout == p->y->layout && hl_same_extents(a, p->y);
 }
 
-/* The outputs along dimension k that matter: y's box; backward, those of box and margin whose windows reach into dx's box. */
+/* The outputs along dimension k that matter: y's box, never its margin (split pools add up in an exchange); backward, those of them whose windows
+ * reach into dx's box. */
 static hl_range outputs_of(const pool_plan *p, int k, bool forward)
 {
     hl_range r = {0, p->y->ext[HALO_D + k]};
     if (forward) return r;
-    r.lo -= p->y->margin[k][0];
-    r.hi += p->y->margin[k][1];
     while (r.lo < r.hi && cell_of(p, k, r.lo, p->super.d.window.kernel[k] - 1) < 0) r.lo++;
     while (r.hi > r.lo && cell_of(p, k, r.hi - 1, 0) >= p->x->ext[HALO_D + k]) r.hi--;
     return r;
