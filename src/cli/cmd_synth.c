@@ -12,7 +12,11 @@
 #include "synth/universes.h"
 
 static const hl_option options[] = {
-    {.name = "config", .letter = 'c', .type = HL_OPT_TEXT, .arg = "FILE", .help = "settings in YAML; key=value and options override it"},
+    {.name = "config",
+     .letter = 'c',
+     .type = HL_OPT_TEXT,
+     .arg = "FILE",
+     .help = "settings in YAML; key=value and options override it"},
     {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes for training"},
     {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for validation"},
     {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for the test"},
@@ -23,10 +27,17 @@ static const hl_option options[] = {
     {.name = "redshifts", .letter = 'z', .type = HL_OPT_TEXT, .arg = "[Z, ...]", .help = "one channel each"},
     {.name = "prior", .type = HL_OPT_TEXT, .arg = "SET", .help = "sc18 or 2019"},
     {.name = "steps", .type = HL_OPT_TEXT, .arg = "N", .help = "time steps"},
-    {.name = "table", .letter = 't', .type = HL_OPT_TEXT, .arg = "FILE", .help = "a row of parameters per universe"},
+    {.name = "table",
+     .letter = 't',
+     .type = HL_OPT_TEXT,
+     .arg = "FILE",
+     .help = "a row of parameters per universe"},
     {.name = "jobs", .letter = 'j', .type = HL_OPT_TEXT, .arg = "N", .help = "universes at a time"},
     {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "DIR", .help = "directory to write"},
-    {.name = "crop", .type = HL_OPT_INT, .arg = "N", .help = "baseline: side of the sub-volumes; whole universes without"},
+    {.name = "crop",
+     .type = HL_OPT_INT,
+     .arg = "N",
+     .help = "baseline: side of the sub-volumes; whole universes without"},
     {.name = "dry-run", .help = "print what it would take and stop"},
 };
 
@@ -37,7 +48,7 @@ static int64_t option_number(const hl_invocation *inv, const char *name)
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- settings */
+/* ---------------------------------------------------------------------------------------------- settings */
 
 static halo_status apply_file(halo_context *ctx, const char *path, hl_universes_settings *s)
 {
@@ -75,20 +86,24 @@ static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
     for (size_t i = 0; i < HL_COUNT(options); i++)
         if (is_key(options[i].name) && hl_given(inv, options[i].name))
             HL_TRY(apply_option(inv, options[i].name, s));
-    for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]));
+    for (int i = 1; i < inv->args; i++)
+        HL_TRY(hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]));
     return HALO_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------- universe */
+/* ---------------------------------------------------------------------------------------------- universe */
 
 static void say_estimate(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_estimate *e)
 {
     int64_t total = s->count + s->validation + s->test;
     double all = e->seconds * (double)total / e->jobs;
 
-    HL_INFO(inv->ctx, "%" PRId64 " universes of %" PRId64 "^3 cells, %g Mpc/h: %.2f GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
-                      "about %.0f s and at most %.2f GiB of files", total, s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs,
-            e->threads, e->threads > 1 ? "s" : "", all, (double)(e->file_bytes * total) / 1073741824.0);
+    HL_INFO(inv->ctx,
+            "%" PRId64 " universes of %" PRId64
+            "^3 cells, %g Mpc/h: %.2f GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
+            "about %.0f s and at most %.2f GiB of files",
+            total, s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
+            e->threads > 1 ? "s" : "", all, (double)(e->file_bytes * total) / 1073741824.0);
 }
 
 /* A line that rewrites itself on a terminal; elsewhere a line every ten seconds. */
@@ -104,10 +119,12 @@ static void show_progress(void *user, const hl_universes_progress *p)
     int64_t made = p->done - p->skipped;
     double left = made > 0 ? p->seconds / (double)made * (double)(p->total - p->done) : 0.0;
 
-    if (line->quiet || (p->done < p->total && p->seconds - line->last < (line->terminal ? 0.2 : 10.0))) return;
+    if (line->quiet || (p->done < p->total && p->seconds - line->last < (line->terminal ? 0.2 : 10.0)))
+        return;
     line->last = p->seconds;
-    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universes, %.2f s each, %.0f s left%s", line->terminal ? "\r\033[K" : "", p->done, p->total,
-            made > 0 ? p->seconds / (double)made : 0.0, left, line->terminal && p->done < p->total ? "" : "\n");
+    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universes, %.2f s each, %.0f s left%s",
+            line->terminal ? "\r\033[K" : "", p->done, p->total, made > 0 ? p->seconds / (double)made : 0.0,
+            left, line->terminal && p->done < p->total ? "" : "\n");
 }
 
 static bool stop_asked(void *user)
@@ -122,8 +139,10 @@ static int print_result(hl_invocation *inv, const hl_universes_settings *s, cons
     double fft = p->simulated > 0.0 ? p->fft / p->simulated : 0.0;
 
     if (!inv->json) {
-        HL_INFO(inv->ctx, "%" PRId64 " universes in '%s', %" PRId64 " of them from earlier; %.1f s, %.0f %% of the work in the FFT", p->done, s->out,
-                p->skipped, p->seconds, 100.0 * fft);
+        HL_INFO(inv->ctx,
+                "%" PRId64 " universes in '%s', %" PRId64
+                " of them from earlier; %.1f s, %.0f %% of the work in the FFT",
+                p->done, s->out, p->skipped, p->seconds, 100.0 * fft);
         return HL_EXIT_OK;
     }
     hl_json_object(&json, NULL);
@@ -140,8 +159,8 @@ static halo_status check_memory(halo_context *ctx, const hl_universes_estimate *
 {
     size_t limit = hl_memory_limit();
     if (limit == 0 || (size_t)e->bytes <= limit) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_NOMEM, "these universes take %.1f GiB, this process may use %.1f GiB", (double)e->bytes / 1073741824.0,
-                   (double)limit / 1073741824.0);
+    return hl_fail(ctx, HALO_ERR_NOMEM, "these universes take %.1f GiB, this process may use %.1f GiB",
+                   (double)e->bytes / 1073741824.0, (double)limit / 1073741824.0);
 }
 
 static int run_universe(hl_invocation *inv)
@@ -167,7 +186,7 @@ static int run_universe(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
-/* -------------------------------------------------------------------------------------------------------- baseline */
+/* ---------------------------------------------------------------------------------------------- baseline */
 
 static int run_baseline(hl_invocation *inv)
 {
@@ -181,7 +200,9 @@ static int run_baseline(hl_invocation *inv)
         return HL_EXIT_USAGE;
     }
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*b), "a baseline", &b);
-    if (st == HALO_OK) st = hl_baseline_fit(inv->ctx, inv->arg[1], option_number(inv, "crop"), (uint64_t)option_number(inv, "seed"), b);
+    if (st == HALO_OK)
+        st = hl_baseline_fit(inv->ctx, inv->arg[1], option_number(inv, "crop"),
+                             (uint64_t)option_number(inv, "seed"), b);
     if (st == HALO_OK && inv->json) {
         hl_baseline_json(b, &json);
         rc = hl_print_json(inv, &json);
@@ -193,7 +214,7 @@ static int run_baseline(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ pack */
+/* -------------------------------------------------------------------------------------------------- pack */
 
 static int run_pack(hl_invocation *inv)
 {
@@ -206,7 +227,8 @@ static int run_pack(hl_invocation *inv)
     }
     halo_status st = hl_pack(inv->ctx, inv->arg[1], inv->arg[2], 9, &packed);
     if (st != HALO_OK) return hl_exit_code(st);
-    HL_INFO(inv->ctx, "%" PRId64 " samples as %s in '%s', %.2f MiB", packed.samples, packed.type, inv->arg[2], (double)packed.bytes / 1048576.0);
+    HL_INFO(inv->ctx, "%" PRId64 " samples as %s in '%s', %.2f MiB", packed.samples, packed.type, inv->arg[2],
+            (double)packed.bytes / 1048576.0);
     if (!inv->json) return HL_EXIT_OK;
     hl_json_object(&json, NULL);
     hl_json_int(&json, "samples", packed.samples);
@@ -216,7 +238,7 @@ static int run_pack(hl_invocation *inv)
     return hl_print_json(inv, &json);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- bench */
+/* ------------------------------------------------------------------------------------------------- bench */
 
 int hl_bench_synth(hl_invocation *inv)
 {
@@ -229,7 +251,8 @@ int hl_bench_synth(hl_invocation *inv)
 
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
     if (st == HALO_OK) st = hl_config_defaults(inv->ctx, hl_universes_keys(), s);
-    for (int i = 1; st == HALO_OK && i < inv->args; i++) st = hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]);
+    for (int i = 1; st == HALO_OK && i < inv->args; i++)
+        st = hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]);
     if (st == HALO_OK) st = hl_universes_simulation(inv->ctx, s, &o);
     if (st == HALO_OK) st = hl_synth_bench_run(inv->ctx, &o, s->box, 3, &b);
     if (st == HALO_OK && inv->json) {
@@ -243,12 +266,13 @@ int hl_bench_synth(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ command */
+/* ----------------------------------------------------------------------------------------------- command */
 
 static int run_keys(hl_invocation *inv)
 {
     hl_str text = {0};
-    hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key where there is such an option.\n\n");
+    hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key "
+                      "where there is such an option.\n\n");
     hl_config_help(hl_universes_keys(), &text);
     return hl_print(inv, &text);
 }
@@ -256,7 +280,11 @@ static int run_keys(hl_invocation *inv)
 static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
-} kinds[] = {{"universe", run_universe}, {"baseline", run_baseline}, {"pack", run_pack}, {"bench", hl_bench_synth}, {"keys", run_keys}};
+} kinds[] = {{"universe", run_universe},
+             {"baseline", run_baseline},
+             {"pack", run_pack},
+             {"bench", hl_bench_synth},
+             {"keys", run_keys}};
 
 static int synth(hl_invocation *inv)
 {
@@ -267,8 +295,8 @@ static int synth(hl_invocation *inv)
         names[i] = kinds[i].name;
     }
     const char *near = hl_nearest(inv->arg[0], names, HL_COUNT(kinds));
-    (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "nothing to make is called '%s'%s%s%s; see 'halo help synth'", inv->arg[0], near ? " (did you mean '" : "",
-                  near ? near : "", near ? "'?)" : "");
+    (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "nothing to make is called '%s'%s%s%s; see 'halo help synth'",
+                  inv->arg[0], near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     return HL_EXIT_USAGE;
 }
 
@@ -277,11 +305,15 @@ const hl_command hl_command_synth = {
     .synopsis = "universe | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
     .summary = "make training data from physics",
     .details =
-        "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear spectrum of Eisenstein and Hu, second order "
-        "Lagrangian displacements, particle-mesh steps in the COLA frame, particle counts at one or more redshifts, in the published "
-        "CosmoUniverse layout. Parameters are drawn from the published priors or taken from a table. A killed run continues with the next "
+        "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear "
+        "spectrum of Eisenstein and Hu, second order "
+        "Lagrangian displacements, particle-mesh steps in the COLA frame, particle counts at one or more "
+        "redshifts, in the published "
+        "CosmoUniverse layout. Parameters are drawn from the published priors or taken from a table. A "
+        "killed run continues with the next "
         "universe. 'halo synth keys' lists all settings.\n\n"
-        "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, variance and skewness.\n\n"
+        "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, "
+        "variance and skewness.\n\n"
         "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.\n\n"
         "'halo synth bench', which 'halo bench synth' is too, times one universe.",
     .option = options,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* universe.c -- writes and reads whole universes in the published CosmoUniverse layout. The sub-volume reader is in the sources. */
+/* universe.c -- writes and reads whole universes in the published CosmoUniverse layout. The sub-volume reader
+ * is in the sources. */
 #include "io/universe.h"
 
 #include <stdio.h>
@@ -7,11 +8,12 @@
 #include "base/file.h"
 #include "io/h5out.h"
 
-/* ------------------------------------------------------------------------------------------------------------ writing */
+/* ----------------------------------------------------------------------------------------------- writing */
 
 static const hl_number f32 = {'f', 4}, f64 = {'f', 8};
 
-/* Chunks of up to 64^3 cells with all their channels, so that a sub-volume does not inflate whole planes. Inside enter .. leave. */
+/* Chunks of up to 64^3 cells with all their channels, so that a sub-volume does not inflate whole planes.
+ * Inside enter .. leave. */
 static hid_t create_full(hid_t file, const hl_universe_file *u)
 {
     hsize_t dim[4], chunk[4];
@@ -24,7 +26,8 @@ static hid_t create_full(hid_t file, const hl_universe_file *u)
     H5Pset_chunk(list, 4, chunk);
     H5Pset_shuffle(list);
     H5Pset_deflate(list, 4);
-    hid_t set = H5Dcreate2(file, "full", u->integer ? H5T_STD_I16LE : H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    hid_t set = H5Dcreate2(file, "full", u->integer ? H5T_STD_I16LE : H5T_IEEE_F32LE, space, H5P_DEFAULT,
+                           list, H5P_DEFAULT);
     H5Pclose(list);
     H5Sclose(space);
     return set;
@@ -102,8 +105,10 @@ static halo_status put_all(hl_h5_out *out, const hl_universe_file *u)
     HL_TRY(put_parameters(out, u));
     for (int i = 0; i < u->notes; i++) {
         const hl_universe_note *n = &u->note[i];
-        if (n->text) HL_TRY(hl_h5_put_attr_strings(out, "/", n->name, -1, &n->text));
-        else HL_TRY(hl_h5_put_attr(out, "/", n->name, f64, 0, &n->number));
+        if (n->text)
+            HL_TRY(hl_h5_put_attr_strings(out, "/", n->name, -1, &n->text));
+        else
+            HL_TRY(hl_h5_put_attr(out, "/", n->name, f64, 0, &n->number));
     }
     return HALO_OK;
 }
@@ -119,7 +124,7 @@ halo_status hl_universe_write(halo_context *ctx, const char *path, const hl_univ
     return st;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ reading */
+/* ----------------------------------------------------------------------------------------------- reading */
 
 /* A dataset of at most `most` numbers as doubles; *n = 0 where it is missing. */
 static halo_status get_numbers(hl_h5 *file, const char *name, int most, double *out, int *n)
@@ -133,7 +138,8 @@ static halo_status get_numbers(hl_h5 *file, const char *name, int most, double *
     if (!hl_h5_has(file, name)) return HALO_OK;
     HL_TRY(hl_h5_data_open(file, name, 0, &data));
     if (data->ndim != 1 || data->dim[0] < 1 || data->dim[0] > most) {
-        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': '%s' is not a list of 1 to %d numbers", file->path, name, most);
+        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': '%s' is not a list of 1 to %d numbers", file->path,
+                     name, most);
         goto close_data;
     }
     HL_GOTO(st, hl_calloc(file->ctx, (size_t)data->dim[0], (size_t)data->type.bytes, name, &raw), close_data);
@@ -152,13 +158,15 @@ close_data:
 
 static halo_status get_parameters(hl_h5 *file, hl_universe_file *u)
 {
-    double unit[HL_UNIVERSE_PARAMETERS_MAX], physical[HL_UNIVERSE_PARAMETERS_MAX], range[2][HL_UNIVERSE_PARAMETERS_MAX];
+    double unit[HL_UNIVERSE_PARAMETERS_MAX], physical[HL_UNIVERSE_PARAMETERS_MAX],
+        range[2][HL_UNIVERSE_PARAMETERS_MAX];
     int64_t names, ranges[2];
     int count;
     char **name;
 
     HL_TRY(get_numbers(file, "unitPar", HL_UNIVERSE_PARAMETERS_MAX, unit, &u->parameters));
-    if (u->parameters == 0) return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': no dataset 'unitPar'", file->path);
+    if (u->parameters == 0)
+        return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': no dataset 'unitPar'", file->path);
     HL_TRY(get_numbers(file, "physPar", HL_UNIVERSE_PARAMETERS_MAX, physical, &count));
     HL_TRY(hl_h5_attr_numbers(file, "unitPar", "low", HL_UNIVERSE_PARAMETERS_MAX, range[0], &ranges[0]));
     HL_TRY(hl_h5_attr_numbers(file, "unitPar", "high", HL_UNIVERSE_PARAMETERS_MAX, range[1], &ranges[1]));
@@ -168,8 +176,10 @@ static halo_status get_parameters(hl_h5 *file, hl_universe_file *u)
         *p = (hl_universe_parameter){.unit = unit[i], .physical = i < count ? physical[i] : NAN};
         p->low = i < ranges[0] ? range[0][i] : NAN;
         p->high = i < ranges[1] ? range[1][i] : NAN;
-        if (i < names) snprintf(p->name, sizeof(p->name), "%.31s", name[i]);
-        else snprintf(p->name, sizeof(p->name), "parameter %d", i + 1);
+        if (i < names)
+            snprintf(p->name, sizeof(p->name), "%.31s", name[i]);
+        else
+            snprintf(p->name, sizeof(p->name), "parameter %d", i + 1);
     }
     free(name);
     return HALO_OK;
@@ -184,12 +194,14 @@ static halo_status get_full(hl_h5 *file, hl_universe_file *u)
 
     HL_TRY(hl_h5_data_open(file, "full", 0, &data));
     if (data->ndim != 4) {
-        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': 'full' has %d dimensions instead of 4", file->path, data->ndim);
+        st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': 'full' has %d dimensions instead of 4", file->path,
+                     data->ndim);
         goto close_data;
     }
     HL_GOTO(st, hl_h5_claim(data, data->bytes), close_data);
     HL_GOTO(st, hl_aligned(file->ctx, (size_t)data->bytes, "a universe", &raw), close_data);
-    HL_GOTO(st, hl_aligned(file->ctx, (size_t)data->elements * sizeof(float), "a universe", &u->full), close_data);
+    HL_GOTO(st, hl_aligned(file->ctx, (size_t)data->elements * sizeof(float), "a universe", &u->full),
+            close_data);
     HL_GOTO(st, hl_h5_read(data, start, data->dim, raw, (size_t)data->bytes), close_data);
     hl_convert(data->type, raw, 1, HALO_F32, u->full, data->elements);
     memcpy(u->ext, data->dim, sizeof(u->ext));
@@ -243,8 +255,10 @@ halo_status hl_universe_read(halo_context *ctx, const char *path, hl_universe_fi
     HL_TRY(hl_h5_open(ctx, path, &file));
     halo_status st = read_universe(file, &u);
     hl_h5_close(file);
-    if (st == HALO_OK) *out = u;
-    else free(u.full);
+    if (st == HALO_OK)
+        *out = u;
+    else
+        free(u.full);
     return st;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * universe.h -- one CosmoUniverse file: `full` [D, H, W, C] with a channel per redshift, `unitPar` [T] in -1..1, `physPar` [T], `namePar` [T],
- * `redshifts` [C]. Root attributes (the notes) say how it was made, and unitPar's attributes `low` and `high` what -1 and +1 stand for.
+ * universe.h -- one CosmoUniverse file: `full` [D, H, W, C] with a channel per redshift, `unitPar` [T] in
+ * -1..1, `physPar` [T], `namePar` [T], `redshifts` [C]. Root attributes (the notes) say how it was made, and
+ * unitPar's attributes `low` and `high` what -1 and +1 stand for.
  */
 #ifndef HL_IO_UNIVERSE_H
 #define HL_IO_UNIVERSE_H
@@ -39,13 +40,16 @@ typedef struct hl_universe_file {
     char assignment[8];   /* ngp, cic, tsc */
 } hl_universe_file;
 
-/* Writes the file under a temporary name, fsyncs and renames. Chunks of up to 64^3 cells, shuffled and deflated. Not collective. */
+/* Writes the file under a temporary name, fsyncs and renames. Chunks of up to 64^3 cells, shuffled and
+ * deflated. Not collective. */
 halo_status hl_universe_write(halo_context *ctx, const char *path, const hl_universe_file *u);
 
-/* Reads one into *u, whose `full` the caller frees with free(). Everything but full and unitPar may be absent. Not collective. */
+/* Reads one into *u, whose `full` the caller frees with free(). Everything but full and unitPar may be
+ * absent. Not collective. */
 halo_status hl_universe_read(halo_context *ctx, const char *path, hl_universe_file *u);
 
-/* True if the file at `path` is an HDF5 file with `unitPar` and `full` of these extents (NULL: any four): a universe that need not be made again. */
+/* True if the file at `path` is an HDF5 file with `unitPar` and `full` of these extents (NULL: any four): a
+ * universe that need not be made again. */
 bool hl_universe_is_complete(const char *path, const int64_t ext[4]);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assign.c -- mass assignment of order 1 to 3 (Hockney & Eastwood, "Computer Simulation Using Particles", 1981, section 5).
+ * assign.c -- mass assignment of order 1 to 3 (Hockney & Eastwood, "Computer Simulation Using Particles",
+ * 1981, section 5).
  *
  *   mass(cell) = sum over particles of W(u_x - c_x) W(u_y - c_y) W(u_z - c_z)
  *
- * Weights are rounded to integers of 2^-40 particle and summed as such: integer addition is associative, so threads, ranks and the
- * order of particles do not change a bit of the density, at an error of 1e-12 of a particle. For nearest grid point they are
- * the counts themselves.
+ * Weights are rounded to integers of 2^-40 particle and summed as such: integer addition is associative, so
+ * threads, ranks and the order of particles do not change a bit of the density, at an error of 1e-12 of a
+ * particle. For nearest grid point they are the counts themselves.
  */
 #include "synth/assign.h"
 
@@ -29,20 +30,27 @@ double hl_assign_noise(hl_scheme scheme, int64_t k, int64_t n)
     return scheme == HL_NGP ? 1.0 : scheme == HL_CIC ? 1.0 - 2.0 / 3.0 * s2 : 1.0 - s2 + 2.0 / 15.0 * s2 * s2;
 }
 
-static inline int64_t wrapped(int64_t i, int64_t n) { return i < 0 ? i + n : i >= n ? i - n : i; }
+static inline int64_t wrapped(int64_t i, int64_t n)
+{
+    return i < 0 ? i + n : i >= n ? i - n : i;
+}
 
 static inline void add(int64_t *cell, int64_t mass, bool shared)
 {
-    if (shared) __atomic_fetch_add(cell, mass, __ATOMIC_RELAXED);
-    else *cell += mass;
+    if (shared)
+        __atomic_fetch_add(cell, mass, __ATOMIC_RELAXED);
+    else
+        *cell += mass;
 }
 
 /* Inlined with constant scheme and shared, so that the loops unroll. */
-static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, const hl_mesh *m, hl_scale s, const double *const x[3],
-                                                             int64_t count, bool shared, int64_t *masses)
+static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, const hl_mesh *m, hl_scale s,
+                                                             const double *const x[3], int64_t count,
+                                                             bool shared, int64_t *masses)
 {
     for (int64_t c = 0; c < count; c++) {
-        hl_taps tx = hl_assign_taps(scheme, x[0][c] * s.per_cell + s.shift), ty = hl_assign_taps(scheme, x[1][c] * s.per_cell + s.shift);
+        hl_taps tx = hl_assign_taps(scheme, x[0][c] * s.per_cell + s.shift),
+                ty = hl_assign_taps(scheme, x[1][c] * s.per_cell + s.shift);
         hl_taps tz = hl_assign_taps(scheme, x[2][c] * s.per_cell + s.shift);
         for (int i = 0; i < (int)scheme; i++) {
             int64_t *plane = masses + hl_mesh_plane(m, tx.cell + i);
@@ -56,23 +64,29 @@ static inline __attribute__((always_inline)) void assign_all(hl_scheme scheme, c
     }
 }
 
-void hl_assign(hl_scheme scheme, const hl_mesh *mesh, hl_scale scale, const double *x, const double *y, const double *z, int64_t count,
-               bool shared, int64_t *masses)
+void hl_assign(hl_scheme scheme, const hl_mesh *mesh, hl_scale scale, const double *x, const double *y,
+               const double *z, int64_t count, bool shared, int64_t *masses)
 {
     const double *const position[3] = {x, y, z};
 
     switch (scheme) {
     case HL_NGP:
-        if (shared) assign_all(HL_NGP, mesh, scale, position, count, true, masses);
-        else assign_all(HL_NGP, mesh, scale, position, count, false, masses);
+        if (shared)
+            assign_all(HL_NGP, mesh, scale, position, count, true, masses);
+        else
+            assign_all(HL_NGP, mesh, scale, position, count, false, masses);
         break;
     case HL_CIC:
-        if (shared) assign_all(HL_CIC, mesh, scale, position, count, true, masses);
-        else assign_all(HL_CIC, mesh, scale, position, count, false, masses);
+        if (shared)
+            assign_all(HL_CIC, mesh, scale, position, count, true, masses);
+        else
+            assign_all(HL_CIC, mesh, scale, position, count, false, masses);
         break;
     case HL_TSC:
-        if (shared) assign_all(HL_TSC, mesh, scale, position, count, true, masses);
-        else assign_all(HL_TSC, mesh, scale, position, count, false, masses);
+        if (shared)
+            assign_all(HL_TSC, mesh, scale, position, count, true, masses);
+        else
+            assign_all(HL_TSC, mesh, scale, position, count, false, masses);
         break;
     }
 }

@@ -4,8 +4,9 @@
  *
  *   w = argmin |x w - y|^2 + n lambda |w|^2
  *
- * Features and targets are standardised with the training set's means and deviations; lambda is chosen for each target by the error on the
- * validation set. Errors are those of `halo evaluate`: mean |prediction - truth| in physical units on the test set, beside the best constant's.
+ * Features and targets are standardised with the training set's means and deviations; lambda is chosen for
+ * each target by the error on the validation set. Errors are those of `halo evaluate`: mean |prediction -
+ * truth| in physical units on the test set, beside the best constant's.
  */
 #include "synth/baseline.h"
 
@@ -34,17 +35,18 @@ typedef struct fitting {
     int features, targets;
     char name[HL_BASELINE_TARGETS_MAX][64];
     table part[PARTS];
-    double *mean, *deviation;          /* [features] of the training set */
+    double *mean, *deviation;               /* [features] of the training set */
     double *target_mean, *target_deviation; /* [targets] */
     double *gram, *moment, *scratch, *w;
 } fitting;
 
-/* ------------------------------------------------------------------------------------------------------------- samples */
+/* ----------------------------------------------------------------------------------------------- samples */
 
 static double physical(const hl_target *t, double stored)
 {
     if (isfinite(t->mean) && isfinite(t->std)) return t->mean + stored * t->std;
-    if (isfinite(t->low) && isfinite(t->high)) return 0.5 * (t->low + t->high) + stored * 0.5 * (t->high - t->low);
+    if (isfinite(t->low) && isfinite(t->high))
+        return 0.5 * (t->low + t->high) + stored * 0.5 * (t->high - t->low);
     return stored;
 }
 
@@ -53,9 +55,11 @@ static halo_status check_shape(fitting *f, const hl_source *source, const char *
     const hl_source_info *info = &source->info;
 
     if (info->targets < 1 || info->targets > HL_BASELINE_TARGETS_MAX)
-        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has %d targets: a baseline takes 1 to %d", path, info->targets, HL_BASELINE_TARGETS_MAX);
+        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has %d targets: a baseline takes 1 to %d", path,
+                       info->targets, HL_BASELINE_TARGETS_MAX);
     if (f->targets != 0 && f->targets != info->targets)
-        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has %d targets, the training set has %d", path, info->targets, f->targets);
+        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has %d targets, the training set has %d", path,
+                       info->targets, f->targets);
     f->targets = info->targets;
     for (int t = 0; t < f->targets; t++) snprintf(f->name[t], sizeof(f->name[t]), "%s", info->target[t].name);
     return HALO_OK;
@@ -85,7 +89,8 @@ static void reading_close(reading *r)
     free(r->y);
 }
 
-static halo_status read_one(const fitting *f, hl_source *source, int64_t sample, reading *r, double *x, double *y)
+static halo_status read_one(const fitting *f, hl_source *source, int64_t sample, reading *r, double *x,
+                            double *y)
 {
     const hl_source_info *info = &source->info;
 
@@ -94,7 +99,9 @@ static halo_status read_one(const fitting *f, hl_source *source, int64_t sample,
     hl_features_of(r->features, r->x, x);
     for (int t = 0; t < f->targets; t++) y[t] = physical(&info->target[t], (double)r->y[t]);
     for (int i = 0; i < f->features; i++)
-        if (!isfinite(x[i])) return hl_fail(f->ctx, HALO_ERR_NONFINITE, "sample %" PRId64 " of '%s' is not finite", sample, info->description);
+        if (!isfinite(x[i]))
+            return hl_fail(f->ctx, HALO_ERR_NONFINITE, "sample %" PRId64 " of '%s' is not finite", sample,
+                           info->description);
     return HALO_OK;
 }
 
@@ -112,7 +119,8 @@ static halo_status read_samples(fitting *f, hl_source *source, const int64_t *sa
         halo_status st = reading_open(f->ctx, &source->info, &r);
 #pragma omp for schedule(dynamic, 4)
         for (int64_t i = 0; i < n; i++)
-            if (st == HALO_OK) st = read_one(f, source, sample[i], &r, out->x + i * f->features, out->y + i * f->targets);
+            if (st == HALO_OK)
+                st = read_one(f, source, sample[i], &r, out->x + i * f->features, out->y + i * f->targets);
         if (st != HALO_OK) __atomic_store_n(&failed, st, __ATOMIC_RELAXED);
         reading_close(&r);
     }
@@ -126,12 +134,13 @@ static halo_status count_features(fitting *f, const hl_source_info *info)
     int n = hl_features_count(features);
     hl_features_destroy(features);
     if (f->features != 0 && f->features != n)
-        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' differs from the training set in the shape of a sample", info->description);
+        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' differs from the training set in the shape of a sample",
+                       info->description);
     f->features = n;
     return HALO_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- parts */
+/* ------------------------------------------------------------------------------------------------- parts */
 
 /* Opens a data set and lists its samples. The caller closes *source and frees *all. */
 static halo_status open_source(fitting *f, const char *path, int64_t crop, hl_source **source, int64_t **all)
@@ -143,7 +152,8 @@ static halo_status open_source(fitting *f, const char *path, int64_t crop, hl_so
     HL_TRY(hl_source_open(f->ctx, &o, &s));
     HL_GOTO(st, check_shape(f, s, path), close_source);
     HL_GOTO(st, count_features(f, &s->info), close_source);
-    HL_GOTO(st, hl_calloc(f->ctx, (size_t)s->info.samples, sizeof(**all), "sample numbers", all), close_source);
+    HL_GOTO(st, hl_calloc(f->ctx, (size_t)s->info.samples, sizeof(**all), "sample numbers", all),
+            close_source);
     for (int64_t i = 0; i < s->info.samples; i++) (*all)[i] = i;
     *source = s;
     return HALO_OK;
@@ -174,9 +184,10 @@ static halo_status read_split(fitting *f, const char *path, int64_t crop, uint64
     HL_TRY(open_source(f, path, crop, &source, &all));
     int64_t groups = source->info.groups, edge[PARTS + 1] = {0, groups * 8 / 10, groups * 9 / 10, groups};
     HL_GOTO(st, hl_calloc(f->ctx, (size_t)groups, sizeof(*order), "groups", &order), close_source);
-    HL_GOTO(st, hl_calloc(f->ctx, (size_t)source->info.samples, sizeof(*picked), "samples", &picked), close_source);
+    HL_GOTO(st, hl_calloc(f->ctx, (size_t)source->info.samples, sizeof(*picked), "samples", &picked),
+            close_source);
     for (int64_t i = 0; i < groups; i++) all[i] = -1; /* from here on: the part that a group is in */
-    hl_permutation(seed, 0, groups, order); /* order[rank] = group */
+    hl_permutation(seed, 0, groups, order);           /* order[rank] = group */
     for (int p = 0; p < PARTS; p++) {
         int64_t n = 0;
         for (int64_t i = edge[p]; i < edge[p + 1]; i++) all[order[i]] = p;
@@ -227,9 +238,10 @@ static halo_status read_parts(fitting *f, const char *dir, int64_t crop, uint64_
     return HALO_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- fit */
+/* --------------------------------------------------------------------------------------------------- fit */
 
-/* Mean and deviation of each column of v[n, m]; a column without deviation gets infinity, which makes it 0 when standardised. */
+/* Mean and deviation of each column of v[n, m]; a column without deviation gets infinity, which makes it 0
+ * when standardised. */
 static void column_moments(const double *v, int64_t n, int m, double *mean, double *deviation)
 {
     for (int j = 0; j < m; j++) {
@@ -267,7 +279,8 @@ static void accumulate(fitting *f)
         for (int j = 0; j < f->targets; j++) {
             double sum = 0.0;
             for (int64_t i = 0; i < t->n; i++)
-                sum += t->x[i * m + a] * (t->y[i * f->targets + j] - f->target_mean[j]) / f->target_deviation[j];
+                sum +=
+                    t->x[i * m + a] * (t->y[i * f->targets + j] - f->target_mean[j]) / f->target_deviation[j];
             f->moment[a * f->targets + j] = sum;
         }
     }
@@ -277,7 +290,8 @@ static double predict(const fitting *f, const table *t, int64_t i, int target)
 {
     double sum = 0.0;
     for (int a = 0; a < f->features; a++) sum += t->x[i * f->features + a] * f->w[a * f->targets + target];
-    return isfinite(f->target_deviation[target]) ? f->target_mean[target] + f->target_deviation[target] * sum : f->target_mean[target];
+    return isfinite(f->target_deviation[target]) ? f->target_mean[target] + f->target_deviation[target] * sum
+                                                 : f->target_mean[target];
 }
 
 static double mean_error(const fitting *f, const table *t, int target)
@@ -308,8 +322,10 @@ static halo_status score(const fitting *f, int target, hl_baseline_target *out)
     double *value, sp = 0.0, st = 0.0, spp = 0.0, stt = 0.0, spt = 0.0, n = (double)t->n;
 
     HL_TRY(hl_calloc(f->ctx, (size_t)t->n, sizeof(*value), "truths", &value));
-    for (int64_t i = 0; i < t->n; i++) { /* relative to the training mean, which keeps the sums well conditioned */
-        double p = predict(f, t, i, target) - f->target_mean[target], y = t->y[i * f->targets + target] - f->target_mean[target];
+    for (int64_t i = 0; i < t->n;
+         i++) { /* relative to the training mean, which keeps the sums well conditioned */
+        double p = predict(f, t, i, target) - f->target_mean[target],
+               y = t->y[i * f->targets + target] - f->target_mean[target];
         value[i] = y;
         sp += p;
         st += y;
@@ -360,11 +376,14 @@ static halo_status allocate(fitting *f)
 static halo_status fit(fitting *f, hl_baseline *b)
 {
     for (int p = 0; p < PARTS; p++)
-        if (f->part[p].n < 2) return hl_fail(f->ctx, HALO_ERR_USAGE, "%" PRId64 " samples for '%s': too few for a regression", f->part[p].n, part_name[p]);
+        if (f->part[p].n < 2)
+            return hl_fail(f->ctx, HALO_ERR_USAGE, "%" PRId64 " samples for '%s': too few for a regression",
+                           f->part[p].n, part_name[p]);
     HL_TRY(allocate(f));
     column_moments(f->part[TRAIN].x, f->part[TRAIN].n, f->features, f->mean, f->deviation);
     column_moments(f->part[TRAIN].y, f->part[TRAIN].n, f->targets, f->target_mean, f->target_deviation);
-    for (int p = 0; p < PARTS; p++) standardise(f->part[p].x, f->part[p].n, f->features, f->mean, f->deviation);
+    for (int p = 0; p < PARTS; p++)
+        standardise(f->part[p].x, f->part[p].n, f->features, f->mean, f->deviation);
     accumulate(f);
     return choose_and_score(f, b);
 }
@@ -385,7 +404,8 @@ static void release(fitting *f)
     free(f->w);
 }
 
-halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed, hl_baseline *result)
+halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed,
+                            hl_baseline *result)
 {
     fitting *f;
     hl_baseline b = {0};
@@ -402,7 +422,8 @@ halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, u
         b.validation = f->part[VALIDATION].n;
         b.test = f->part[TEST].n;
         b.seconds = hl_now() - start;
-        for (int t = 0; t < f->targets; t++) snprintf(b.target[t].name, sizeof(b.target[t].name), "%s", f->name[t]);
+        for (int t = 0; t < f->targets; t++)
+            snprintf(b.target[t].name, sizeof(b.target[t].name), "%s", f->name[t]);
         *result = b;
     }
     release(f);
@@ -410,16 +431,19 @@ halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, u
     return st;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- output */
+/* ------------------------------------------------------------------------------------------------ output */
 
 void hl_baseline_table(const hl_baseline *b, hl_str *out)
 {
-    hl_str_addf(out, "ridge regression on %d features: %" PRId64 " training, %" PRId64 " validation, %" PRId64 " test samples, %.1f s\n\n", b->features,
-                b->train, b->validation, b->test, b->seconds);
+    hl_str_addf(out,
+                "ridge regression on %d features: %" PRId64 " training, %" PRId64 " validation, %" PRId64
+                " test samples, %.1f s\n\n",
+                b->features, b->train, b->validation, b->test, b->seconds);
     hl_str_addf(out, "%-16s %12s %12s %8s %12s\n", "target", "error", "constant", "ratio", "correlation");
     for (int t = 0; t < b->targets; t++) {
         const hl_baseline_target *r = &b->target[t];
-        hl_str_addf(out, "%-16s %12.5g %12.5g %8.3f %12.3f%s\n", r->name, r->error, r->constant_error, r->error / r->constant_error, r->correlation,
+        hl_str_addf(out, "%-16s %12.5g %12.5g %8.3f %12.3f%s\n", r->name, r->error, r->constant_error,
+                    r->error / r->constant_error, r->correlation,
                     r->error > 0.95 * r->constant_error ? "  not constrained" : "");
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* baseline.h -- what a network has to beat: ridge regression on two-point statistics, `halo synth baseline`. */
+/* baseline.h -- what a network has to beat: ridge regression on two-point statistics, `halo synth baseline`.
+ * */
 #ifndef HL_SYNTH_BASELINE_H
 #define HL_SYNTH_BASELINE_H
 
@@ -14,7 +15,7 @@ typedef struct hl_baseline_target {
     double error;          /* mean |prediction - truth| on the test set, physical units */
     double constant_error; /* that of the median of the test set's truths: the best a constant can do */
     double correlation;
-    double lambda;         /* of the penalty, chosen on the validation set */
+    double lambda; /* of the penalty, chosen on the validation set */
 } hl_baseline_target;
 
 typedef struct hl_baseline {
@@ -25,10 +26,11 @@ typedef struct hl_baseline {
 } hl_baseline;
 
 /*
- * `path`: a directory with train, val and test in it (directories or NAME.h5 files), or one data set, which is then split 80 : 10 : 10 by
- * universes with `seed`. crop: side of sub-volumes, 0: whole. Not collective.
+ * `path`: a directory with train, val and test in it (directories or NAME.h5 files), or one data set, which
+ * is then split 80 : 10 : 10 by universes with `seed`. crop: side of sub-volumes, 0: whole. Not collective.
  */
-halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed, hl_baseline *result);
+halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed,
+                            hl_baseline *result);
 
 /* The result as a table and as an object. */
 void hl_baseline_table(const hl_baseline *b, hl_str *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench.c -- times one universe. The rate counts a particle once per step, initial conditions and counting included in the time. */
+/* bench.c -- times one universe. The rate counts a particle once per step, initial conditions and counting
+ * included in the time. */
 #include "synth/bench.h"
 
 #include "synth/prior.h"
@@ -19,7 +20,8 @@ static halo_status run_all(hl_simulation *s, double box, int runs, float *full, 
     return HALO_OK;
 }
 
-halo_status hl_synth_bench_run(halo_context *ctx, const hl_simulation_options *o, double box, int runs, hl_synth_bench *result)
+halo_status hl_synth_bench_run(halo_context *ctx, const hl_simulation_options *o, double box, int runs,
+                               hl_synth_bench *result)
 {
     hl_simulation *s;
     hl_simulation_times *times = NULL;
@@ -28,11 +30,15 @@ halo_status hl_synth_bench_run(halo_context *ctx, const hl_simulation_options *o
 
     HL_TRY(hl_simulation_create(ctx, o, &s));
     HL_GOTO(st, hl_calloc(ctx, (size_t)runs, sizeof(*times), "times", &times), destroy);
-    HL_GOTO(st, hl_calloc(ctx, (size_t)(o->grid * o->grid * o->grid * o->redshifts), sizeof(*full), "a universe", &full), destroy);
+    HL_GOTO(st,
+            hl_calloc(ctx, (size_t)(o->grid * o->grid * o->grid * o->redshifts), sizeof(*full), "a universe",
+                      &full),
+            destroy);
     HL_GOTO(st, run_all(s, box, runs, full, times), destroy);
     hl_simulation_times median = times[runs / 2];
     double work = pow((double)o->particles, 3.0) * (o->steps > 0 ? o->steps : 1);
-    *result = (hl_synth_bench){*o, hl_simulation_bytes(o), median.seconds, median.fft_seconds, work / median.seconds};
+    *result = (hl_synth_bench){*o, hl_simulation_bytes(o), median.seconds, median.fft_seconds,
+                               work / median.seconds};
 destroy:
     free(times);
     free(full);
@@ -42,8 +48,9 @@ destroy:
 
 void hl_synth_bench_table(const hl_synth_bench *b, hl_str *out)
 {
-    hl_str_addf(out, "%" PRId64 "^3 particles, %" PRId64 "^3 force cells, %d steps, %d thread%s, %.1f MiB\n", b->options.particles, b->options.mesh,
-                b->options.steps, b->options.threads, b->options.threads == 1 ? "" : "s", (double)b->bytes / 1048576.0);
+    hl_str_addf(out, "%" PRId64 "^3 particles, %" PRId64 "^3 force cells, %d steps, %d thread%s, %.1f MiB\n",
+                b->options.particles, b->options.mesh, b->options.steps, b->options.threads,
+                b->options.threads == 1 ? "" : "s", (double)b->bytes / 1048576.0);
     hl_str_addf(out, "  a universe         %10.4f s\n", b->seconds);
     hl_str_addf(out, "  particles x steps  %10.3g per second\n", b->particles_per_second);
     hl_str_addf(out, "  in the FFT         %10.1f %%\n", 100.0 * b->fft_seconds / b->seconds);

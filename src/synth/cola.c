@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cola.c -- particle-mesh steps in the COLA frame (Tassev, Zaldarriaga & Eisenstein, "Solving large scale structure in ten easy steps
- * with COLA", 2013).
+ * cola.c -- particle-mesh steps in the COLA frame (Tassev, Zaldarriaga & Eisenstein, "Solving large scale
+ * structure in ten easy steps with COLA", 2013).
  *
- * With p = a^2 dx/dt, H_0 = 1 and Q(a) = a^3 E(a):   dx/da = p / Q,   dp/da = (3/2) Omega_m (a / Q) g,   g = -grad lap^-1 delta.
+ * With p = a^2 dx/dt, H_0 = 1, Q(a) = a^3 E(a) and g = -grad lap^-1 delta:
+ *
+ *   dx/da = p / Q,   dp/da = (3/2) Omega_m (a / Q) g
+ *
  * Trajectory and momentum are split into that of perturbation theory and a rest,
  *
  *   x = q + d1 psi1 + d2 psi2 + rest,    dp_rest/da = (3/2) Omega_m (a / Q) (g - d1 psi1 - (d2 + d1^2) psi2),
  *
- * so that large scales are right however few the steps are, and the steps only have to follow small scales. p below is the rest.
+ * so that large scales are right however few the steps are, and the steps only have to follow small scales. p
+ * below is the rest.
  *
- * Leapfrog: kick p from mid-step to mid-step with the force at a_n, drift x from a_n to a_n+1. Their section A.3 takes the rest to vary as
- * u = a^-2.5 between evaluations:
- *   kick  = (3/2) Omega_m a_n (u(a+) - u(a-)) / (Q(a_n) u'(a_n)),   drift = integral (u(a) / u(a_mid)) da / Q(a).
+ * Leapfrog: kick p from mid-step to mid-step with the force at a_n, drift x from a_n to a_n+1. As in the
+ * paper's modified time stepping the rest is taken to vary as u = a^-2.5 between evaluations:
+ *   kick  = (3/2) Omega_m a_n (u(a+) - u(a-)) / (Q(a_n) u'(a_n))
+ *   drift = integral (u(a) / u(a_mid)) da / Q(a)
  * An output between a_n and a_n+1 takes a drift of its own, from the state it leaves untouched.
  */
 #include "synth/cola.h"
@@ -21,7 +26,10 @@
 
 #define SLOPE (-2.5) /* n_LPT of the paper */
 
-static double q_of(const hl_cosmology *c, double a) { return a * a * a * hl_expansion(c, a); }
+static double q_of(const hl_cosmology *c, double a)
+{
+    return a * a * a * hl_expansion(c, a);
+}
 
 static double kick_factor(const hl_cosmology *c, double from, double to, double at)
 {
@@ -49,7 +57,8 @@ static void place_particles(const hl_cosmology *c, double a, int threads, hl_par
     for (int64_t i = 0; i < p->count; i++) {
         int64_t at[3] = {p->first + i / (p->side * p->side), i / p->side % p->side, i % p->side};
         for (int d = 0; d < 3; d++) {
-            double x = cell * ((double)at[d] + HL_LATTICE_OFFSET) + g.d1 * p->psi1[d][i] + g.d2 * p->psi2[d][i];
+            double x =
+                cell * ((double)at[d] + HL_LATTICE_OFFSET) + g.d1 * p->psi1[d][i] + g.d2 * p->psi2[d][i];
             p->x[d][i] = hl_wrap(x, p->box);
             p->p[d][i] = 0.0;
         }
@@ -95,11 +104,13 @@ static void drift(const hl_cola_moment *m, int threads, hl_particles *p)
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < p->count; i++)
         for (int d = 0; d < 3; d++)
-            p->x[d][i] = hl_wrap(p->x[d][i] + m->drift * p->p[d][i] + m->d1 * p->psi1[d][i] + m->d2 * p->psi2[d][i], p->box);
+            p->x[d][i] = hl_wrap(
+                p->x[d][i] + m->drift * p->p[d][i] + m->d1 * p->psi1[d][i] + m->d2 * p->psi2[d][i], p->box);
 }
 
 /* Outputs with a <= until that are not yet done, from the state at `from`. */
-static halo_status emit(const hl_cosmology *c, const hl_cola *cola, double from, double mid, double until, const hl_particles *p, int *done)
+static halo_status emit(const hl_cosmology *c, const hl_cola *cola, double from, double mid, double until,
+                        const hl_particles *p, int *done)
 {
     for (; *done < cola->count && cola->outputs[*done] <= until; (*done)++) {
         hl_cola_moment m = moment_at(c, from, mid, cola->outputs[*done]);

@@ -7,8 +7,9 @@
 #include "synth/particles.h"
 #include "synth/pm.h"
 
-/* Called for each output in order of time. Positions and peculiar displacements along the line of sight at scale factor a are
- * x + p drift + psi1 d1 + psi2 d2 and p slip + psi1 s1 + psi2 s2, with the coefficients of hl_cola_moment. */
+/* Called for each output in order of time. Positions and peculiar displacements along the line of sight at
+ * scale factor a are x + p drift + psi1 d1 + psi2 d2 and p slip + psi1 s1 + psi2 s2, with the coefficients of
+ * hl_cola_moment. */
 typedef struct hl_cola_moment {
     int index; /* of the output */
     double drift, d1, d2;
@@ -18,8 +19,8 @@ typedef struct hl_cola_moment {
 typedef halo_status (*hl_cola_output)(void *arg, const hl_particles *p, const hl_cola_moment *moment);
 
 typedef struct hl_cola {
-    int steps;          /* 0: Lagrangian perturbation theory alone */
-    double start;       /* scale factor of the first force, 0 < start < end */
+    int steps;             /* 0: Lagrangian perturbation theory alone */
+    double start;          /* scale factor of the first force, 0 < start < end */
     const double *outputs; /* [count] scale factors, ascending */
     int count;
     hl_cola_output output;

@@ -7,9 +7,10 @@
  *   f(a)   = Omega_m(a) (5 a / (2 D) - 3/2)                                    (its logarithmic derivative)
  *   D2'' + (2 + d ln E / d ln a) D2' = (3/2) Omega_m(a) (D2 + D1^2)            (' = d / d ln a)
  *
- * The integral is evaluated with a = t^2, which removes the a^(3/2) branch point at 0. D2 is the growing solution of the second
- * order equation (Bouchet et al. 1995) with the sign that makes it positive; it is integrated rather than fitted,
- * because the COLA frame needs displacement and acceleration of second order to agree exactly.
+ * The integral is evaluated with a = t^2, which removes the a^(3/2) branch point at 0. D2 is the growing
+ * solution of the second order equation (Bouchet et al. 1995) with the sign that makes it positive; it is
+ * integrated rather than fitted, because the COLA frame needs displacement and acceleration of second order
+ * to agree exactly.
  */
 #include "synth/cosmology.h"
 
@@ -53,12 +54,14 @@ typedef struct growth_state {
 static growth_state growth_rate_of(const hl_cosmology *c, double a, growth_state y)
 {
     double om = hl_matter_fraction(c, a), drag = 2.0 - 1.5 * om;
-    return (growth_state){y.s1, 1.5 * om * y.d1 - drag * y.s1, y.s2, 1.5 * om * (y.d2 + y.d1 * y.d1) - drag * y.s2};
+    return (growth_state){y.s1, 1.5 * om * y.d1 - drag * y.s1, y.s2,
+                          1.5 * om * (y.d2 + y.d1 * y.d1) - drag * y.s2};
 }
 
 static growth_state moved(growth_state y, double step, growth_state rate)
 {
-    return (growth_state){y.d1 + step * rate.d1, y.s1 + step * rate.s1, y.d2 + step * rate.d2, y.s2 + step * rate.s2};
+    return (growth_state){y.d1 + step * rate.d1, y.s1 + step * rate.s1, y.d2 + step * rate.d2,
+                          y.s2 + step * rate.s2};
 }
 
 /* Fourth order Runge-Kutta in ln a from deep matter domination, where D1 = a and D2 = (3/7) a^2. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cosmology.h -- background and growth of a flat universe of matter and a cosmological constant. Pure functions. */
+/* cosmology.h -- background and growth of a flat universe of matter and a cosmological constant. Pure
+ * functions. */
 #ifndef HL_SYNTH_COSMOLOGY_H
 #define HL_SYNTH_COSMOLOGY_H
 
 typedef struct hl_cosmology {
-    double omega_m; /* matter today, baryons included, in units of the critical density; omega_lambda = 1 - omega_m */
+    double omega_m; /* matter today over the critical density, baryons included; the rest is Lambda */
     double omega_b; /* baryons today */
     double h;       /* H_0 / (100 km/s/Mpc) */
     double n_s;     /* slope of the primordial spectrum */
@@ -27,8 +28,8 @@ double hl_growth(const hl_cosmology *c, double a);
 /* f = d ln D / d ln a. */
 double hl_growth_rate(const hl_cosmology *c, double a);
 
-/* First and second order growth for displacements x = q + d1 psi1 + d2 psi2, scaled so that d1(1) = 1, and their
- * derivatives by a. d2 is positive here; it is near (3/7) d1^2. */
+/* First and second order growth for displacements x = q + d1 psi1 + d2 psi2, scaled so that d1(1) = 1, and
+ * their derivatives by a. d2 is positive here; it is near (3/7) d1^2. */
 typedef struct hl_lpt_growth {
     double d1, d2, d1_prime, d2_prime;
 } hl_lpt_growth;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eh98.c -- the fitting formulae of Eisenstein & Hu, "Baryonic features in the matter transfer function" (1998).
+ * eh98.c -- the fitting formulae of Eisenstein & Hu, "Baryonic features in the matter transfer function"
+ * (1998).
  *
  *   T(k) = (omega_b / omega_m) T_b(k) + (omega_c / omega_m) T_c(k)
  *
- * T_c interpolates between the solutions with and without baryon drag around the sound horizon s; T_b is a damped acoustic
- * oscillation j_0(k s~). The no-wiggle form (their section 4.2) replaces both by one curve with an effective
- * shape parameter. Equation numbers below are theirs. Chosen over a Boltzmann code because it is closed, differentiable
- * in the parameters, and what the public CosmoFlow sets were made with.
+ * T_c interpolates between the solutions with and without baryon drag around the sound horizon s; T_b is a
+ * damped acoustic oscillation j_0(k s~). The no-wiggle form (their section 4.2) replaces both by one curve
+ * with an effective shape parameter. Equation numbers below are theirs. Chosen over a Boltzmann code because
+ * it is closed, differentiable in the parameters, and what the public CosmoFlow sets were made with.
  */
 #include "synth/eh98.h"
 
@@ -19,8 +20,8 @@
 static double drag_epoch(hl_eh98 *t, double om, double ob, double *z_ratio)
 {
     double theta4 = t->theta2 * t->theta2;
-    double z_eq = 2.50e4 * om / theta4;                                         /* (2) */
-    double b1 = 0.313 * pow(om, -0.419) * (1.0 + 0.607 * pow(om, 0.674));       /* (4) */
+    double z_eq = 2.50e4 * om / theta4;                                   /* (2) */
+    double b1 = 0.313 * pow(om, -0.419) * (1.0 + 0.607 * pow(om, 0.674)); /* (4) */
     double b2 = 0.238 * pow(om, 0.223);
     double z_drag = 1291.0 * pow(om, 0.251) / (1.0 + 0.659 * pow(om, 0.828)) * (1.0 + b1 * pow(ob, b2));
     double r_drag = 31.5e3 * ob / theta4 / z_drag, r_eq = 31.5e3 * ob / theta4 / z_eq; /* (5) */
@@ -49,7 +50,7 @@ static void baryon_terms(hl_eh98 *t, double om, double ob, double r_drag, double
     double root = sqrt(1.0 + y), fb = t->baryons;
     double g = y * (-6.0 * root + (2.0 + 3.0 * y) * log((root + 1.0) / (root - 1.0))); /* (15) */
 
-    t->k_silk = 1.6 * pow(ob, 0.52) * pow(om, 0.73) * (1.0 + pow(10.4 * om, -0.95)); /* (7) */
+    t->k_silk = 1.6 * pow(ob, 0.52) * pow(om, 0.73) * (1.0 + pow(10.4 * om, -0.95));     /* (7) */
     t->alpha_b = 2.07 * t->k_equality * t->sound_horizon * pow(1.0 + r_drag, -0.75) * g; /* (14) */
     t->beta_b = 0.5 + fb + (3.0 - 2.0 * fb) * sqrt(17.2 * om * 17.2 * om + 1.0);         /* (24) */
     t->beta_node = 8.41 * pow(om, 0.435);                                                /* (23) */
@@ -65,7 +66,7 @@ hl_eh98 hl_eh98_prepare(const hl_cosmology *c)
     cold_matter_terms(&t, om);
     baryon_terms(&t, om, ob, r_drag, y);
     t.gamma = c->omega_m * c->h;
-    t.sound_fit = 44.5 * log(9.83 / om) / sqrt(1.0 + 10.0 * pow(ob, 0.75)); /* (26) */
+    t.sound_fit = 44.5 * log(9.83 / om) / sqrt(1.0 + 10.0 * pow(ob, 0.75));               /* (26) */
     t.alpha_gamma = 1.0 - 0.328 * log(431.0 * om) * fb + 0.38 * log(22.3 * om) * fb * fb; /* (31) */
     return t;
 }
@@ -107,8 +108,8 @@ double hl_eh98_transfer_no_wiggle(const hl_eh98 *t, double k_h)
 {
     double x = 0.43 * k_h * t->h * t->sound_fit;
     double gamma = t->gamma * (t->alpha_gamma + (1.0 - t->alpha_gamma) / (1.0 + x * x * x * x)); /* (30) */
-    double q = k_h * t->theta2 / gamma;                                                         /* (28) */
-    double l = log(2.0 * EULER + 1.8 * q), c = 14.2 + 731.0 / (1.0 + 62.5 * q);                 /* (29) */
+    double q = k_h * t->theta2 / gamma;                                                          /* (28) */
+    double l = log(2.0 * EULER + 1.8 * q), c = 14.2 + 731.0 / (1.0 + 62.5 * q);                  /* (29) */
 
     return l / (l + c * q * q);
 }

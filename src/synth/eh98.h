@@ -7,10 +7,11 @@
 
 /* What depends on the cosmology alone; lengths in Mpc, wave numbers in 1/Mpc (no h). */
 typedef struct hl_eh98 {
-    double h, baryons, cold;  /* h; omega_b / omega_m; 1 - baryons */
+    double h, baryons, cold; /* h; omega_b / omega_m; 1 - baryons */
     double k_equality, k_silk, sound_horizon;
     double alpha_c, beta_c, alpha_b, beta_b, beta_node;
-    double gamma, alpha_gamma, sound_fit, theta2; /* no-wiggle form: omega_m h, alpha, fitted sound horizon, (T/2.7)^2 */
+    double gamma, alpha_gamma, sound_fit,
+        theta2; /* no-wiggle form: omega_m h, alpha, fitted sound horizon, (T/2.7)^2 */
 } hl_eh98;
 
 hl_eh98 hl_eh98_prepare(const hl_cosmology *c);

@@ -2,9 +2,11 @@
 /*
  * inspect.c -- a universe's parameters, counts and measured power against linear theory.
  *
- * P(k) has the assignment window divided out and Poisson shot noise, box^3 / particles, subtracted. The particles of a simulation start on a lattice and
- * carry less noise than that until they have moved by about their spacing, so at high redshift the subtraction takes too much; what was taken is
- * printed, and so is the power with the noise left in. Linear theory is the spectrum of Eisenstein & Hu at the file's parameters, grown to the channel's redshift.
+ * P(k) has the assignment window divided out and Poisson shot noise, box^3 / particles, subtracted. The
+ * particles of a simulation start on a lattice and carry less noise than that until they have moved by about
+ * their spacing, so at high redshift the subtraction takes too much; what was taken is printed, and so is the
+ * power with the noise left in. Linear theory is the spectrum of Eisenstein & Hu at the file's parameters,
+ * grown to the channel's redshift.
  */
 #include "synth/inspect.h"
 
@@ -36,7 +38,10 @@ typedef struct inspection {
     hl_spectrum *spectrum;
 } inspection;
 
-bool hl_is_universe(const char *path) { return hl_universe_is_complete(path, NULL); }
+bool hl_is_universe(const char *path)
+{
+    return hl_universe_is_complete(path, NULL);
+}
 
 /* Published names, and what they mean here. */
 static void set_cosmology(inspection *in)
@@ -46,9 +51,13 @@ static void set_cosmology(inspection *in)
     const struct {
         const char *name;
         double *value, factor;
-    } known[] = {{"Omega_m", &c->omega_m, 1.0}, {"sigma_8", &c->sigma_8, 1.0}, {"N_spec", &c->n_s, 1.0}, {"H_0", &c->h, 0.01}};
+    } known[] = {{"Omega_m", &c->omega_m, 1.0},
+                 {"sigma_8", &c->sigma_8, 1.0},
+                 {"N_spec", &c->n_s, 1.0},
+                 {"H_0", &c->h, 0.01}};
 
-    *c = (hl_cosmology){.omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = HL_T_CMB};
+    *c = (hl_cosmology){
+        .omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = HL_T_CMB};
     if (isfinite(u->omega_b)) c->omega_b = u->omega_b;
     if (isfinite(u->h)) c->h = u->h;
     for (int i = 0; i < u->parameters; i++)
@@ -61,9 +70,11 @@ static halo_status prepare(inspection *in)
 {
     HL_TRY(hl_universe_read(in->ctx, in->path, &in->u));
     set_cosmology(in);
-    if (!(in->cosmology.omega_m > 0.0) || !(in->cosmology.h > 0.0) || !(in->cosmology.omega_b >= 0.0 && in->cosmology.omega_b < in->cosmology.omega_m))
-        return hl_fail(in->ctx, HALO_ERR_FORMAT, "'%s': its cosmology makes no sense: Omega_m %g, Omega_b %g, h %g", in->path, in->cosmology.omega_m,
-                       in->cosmology.omega_b, in->cosmology.h);
+    if (!(in->cosmology.omega_m > 0.0) || !(in->cosmology.h > 0.0) ||
+        !(in->cosmology.omega_b >= 0.0 && in->cosmology.omega_b < in->cosmology.omega_m))
+        return hl_fail(in->ctx, HALO_ERR_FORMAT,
+                       "'%s': its cosmology makes no sense: Omega_m %g, Omega_b %g, h %g", in->path,
+                       in->cosmology.omega_m, in->cosmology.omega_b, in->cosmology.h);
     in->linear = hl_power_prepare(&in->cosmology, !in->u.no_wiggles);
     in->box = isfinite(in->u.box) && in->u.box > 0.0 ? in->u.box : 512.0;
     in->scheme = in->u.integer ? HL_NGP : HL_CIC;
@@ -101,7 +112,8 @@ static halo_status measure(inspection *in, int channel, channel_report *r)
     HL_TRY(hl_calloc(in->ctx, (size_t)r->shells, sizeof(*r->point), "a spectrum", &r->point));
     HL_TRY(hl_calloc(in->ctx, (size_t)r->shells, sizeof(*r->raw), "a spectrum", &r->raw));
     count_cells(in, channel, r);
-    particles = isfinite(in->u.particles) ? pow(in->u.particles, 3.0) : r->mean * (double)(in->u.ext[0] * in->u.ext[1] * in->u.ext[2]);
+    particles = isfinite(in->u.particles) ? pow(in->u.particles, 3.0)
+                                          : r->mean * (double)(in->u.ext[0] * in->u.ext[1] * in->u.ext[2]);
     r->shot = particles > 0.0 ? volume / particles : 0.0;
     hl_spectrum_of(in->spectrum, in->u.full + channel, in->u.ext[3], 0.0, r->shell);
     for (int m = 0; m < r->shells; m++) r->raw[m] = r->shell[m].power * volume;
@@ -109,40 +121,53 @@ static halo_status measure(inspection *in, int channel, channel_report *r)
     double growth = hl_lpt_growth_at(&in->cosmology, 1.0 / (1.0 + r->redshift)).d1;
     for (int m = 0; m < r->shells; m++) {
         double k = r->shell[m].k * unit;
-        r->point[m] = (hl_plot_point){k, r->shell[m].power * volume, hl_power_at(&in->linear, k) * growth * growth};
+        r->point[m] =
+            (hl_plot_point){k, r->shell[m].power * volume, hl_power_at(&in->linear, k) * growth * growth};
     }
     return HALO_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- output */
+/* ------------------------------------------------------------------------------------------------ output */
 
 static void say_parameters(const inspection *in, hl_str *out)
 {
     const hl_universe_file *u = &in->u;
 
-    hl_str_addf(out, "universe of %" PRId64 " x %" PRId64 " x %" PRId64 " cells, %" PRId64 " redshift%s, %s; box %g Mpc/h%s\n\n", u->ext[0], u->ext[1],
-                u->ext[2], u->ext[3], u->ext[3] == 1 ? "" : "s", u->integer ? "counts" : "densities", in->box,
+    hl_str_addf(out,
+                "universe of %" PRId64 " x %" PRId64 " x %" PRId64 " cells, %" PRId64
+                " redshift%s, %s; box %g Mpc/h%s\n\n",
+                u->ext[0], u->ext[1], u->ext[2], u->ext[3], u->ext[3] == 1 ? "" : "s",
+                u->integer ? "counts" : "densities", in->box,
                 isfinite(u->box) ? "" : " (assumed: the file does not say)");
     hl_str_addf(out, "%-14s %12s %10s\n", "parameter", "value", "stored");
     for (int i = 0; i < u->parameters; i++) {
         const hl_universe_parameter *p = &u->parameter[i];
-        if (isfinite(p->physical)) hl_str_addf(out, "%-14s %12.5g %10.5f\n", p->name, p->physical, p->unit);
-        else hl_str_addf(out, "%-14s %12s %10.5f\n", p->name, "unknown", p->unit);
+        if (isfinite(p->physical))
+            hl_str_addf(out, "%-14s %12.5g %10.5f\n", p->name, p->physical, p->unit);
+        else
+            hl_str_addf(out, "%-14s %12s %10.5f\n", p->name, "unknown", p->unit);
     }
 }
 
 /* Every shell of the first few, then fewer: the table stays small. */
-static bool is_shown(int m, int shells) { return shells <= ROWS_MOST || m < ROWS_MOST / 2 || (m + 1) % (shells / (ROWS_MOST / 2)) == 0; }
+static bool is_shown(int m, int shells)
+{
+    return shells <= ROWS_MOST || m < ROWS_MOST / 2 || (m + 1) % (shells / (ROWS_MOST / 2)) == 0;
+}
 
 static void say_channel(const inspection *in, const channel_report *r, hl_str *out)
 {
-    hl_str_addf(out, "\nz = %g: mean %.6g, deviation %.4g, most %.6g, empty cells %.1f %%\n", r->redshift, r->mean, r->deviation, r->most, 100.0 * r->empty);
-    hl_str_addf(out, "power spectrum, %s window divided out, shot noise of %.4g (Mpc/h)^3 subtracted\n", hl_scheme_name((hl_scheme)in->scheme), r->shot);
-    hl_str_addf(out, "%10s %12s %12s %12s %8s %10s\n", "k h/Mpc", "P (Mpc/h)^3", "with noise", "linear", "ratio", "modes");
+    hl_str_addf(out, "\nz = %g: mean %.6g, deviation %.4g, most %.6g, empty cells %.1f %%\n", r->redshift,
+                r->mean, r->deviation, r->most, 100.0 * r->empty);
+    hl_str_addf(out, "power spectrum, %s window divided out, shot noise of %.4g (Mpc/h)^3 subtracted\n",
+                hl_scheme_name((hl_scheme)in->scheme), r->shot);
+    hl_str_addf(out, "%10s %12s %12s %12s %8s %10s\n", "k h/Mpc", "P (Mpc/h)^3", "with noise", "linear",
+                "ratio", "modes");
     for (int m = 0; m < r->shells; m++) {
         const hl_plot_point *p = &r->point[m];
         if (!is_shown(m, r->shells) || r->shell[m].modes == 0.0) continue;
-        hl_str_addf(out, "%10.4f %12.4g %12.4g %12.4g %8.3f %10.0f\n", p->k, p->power, r->raw[m], p->linear, p->power / p->linear, 2.0 * r->shell[m].modes);
+        hl_str_addf(out, "%10.4f %12.4g %12.4g %12.4g %8.3f %10.0f\n", p->k, p->power, r->raw[m], p->linear,
+                    p->power / p->linear, 2.0 * r->shell[m].modes);
     }
 }
 
@@ -189,7 +214,8 @@ static void channel_json(const channel_report *r, hl_json *j)
 
 static halo_status draw(const inspection *in, const channel_report *r, const char *plot)
 {
-    hl_plot p = {.full = in->u.full, .box = in->box, .redshift = r->redshift, .points = r->shells, .point = r->point};
+    hl_plot p = {
+        .full = in->u.full, .box = in->box, .redshift = r->redshift, .points = r->shells, .point = r->point};
     memcpy(p.ext, in->u.ext, sizeof(p.ext));
     return hl_plot_write(in->ctx, plot, &p);
 }
@@ -211,7 +237,8 @@ static halo_status report_channels(inspection *in, const char *plot, hl_str *tex
     return HALO_OK;
 }
 
-halo_status hl_universe_inspect(halo_context *ctx, const char *path, const char *plot, hl_str *text, hl_json *json)
+halo_status hl_universe_inspect(halo_context *ctx, const char *path, const char *plot, hl_str *text,
+                                hl_json *json)
 {
     inspection in = {.ctx = ctx, .path = path};
     halo_status st = prepare(&in);

@@ -6,9 +6,9 @@
  *   psi1_k  = (i k / k^2) delta_k                                        (psi1 = -grad phi, lap phi = delta)
  *   psi2_k  = (i k / k^2) S_k,   S = sum_{i<j} (phi_ii phi_jj - phi_ij^2)
  *
- * with d2 > 0 as in cosmology.c (Bouchet et al., "Perturbative Lagrangian approach to gravitational instability", 1995). The second
- * derivatives come one at a time: three arrays of psi2 hold the diagonal ones until S is complete, so that nothing is
- * needed beyond the particles and two fields. 6 + 1 + 6 transforms.
+ * with d2 > 0 as in cosmology.c (Bouchet et al., "Perturbative Lagrangian approach to gravitational
+ * instability", 1995). The second derivatives come one at a time: three arrays of psi2 hold the diagonal ones
+ * until S is complete, so that nothing is needed beyond the particles and two fields. 6 + 1 + 6 transforms.
  */
 #include "synth/lpt.h"
 
@@ -33,15 +33,19 @@ static void spectral_row(void *arg, int64_t kx, int64_t ky, double _Complex *mod
 
     for (k[2] = 0; k[2] <= half; k[2]++) {
         double square = (double)(kx * kx + ky * ky + k[2] * k[2]);
-        if (square == 0.0) modes[k[2]] = 0.0;
-        else if (s->j >= 0) modes[k[2]] = source[k[2]] * ((double)(k[s->i] * k[s->j]) / square);
-        else modes[k[2]] = k[s->i] == half ? 0.0 : source[k[2]] * (I * (double)k[s->i] / (square * s->unit));
+        if (square == 0.0)
+            modes[k[2]] = 0.0;
+        else if (s->j >= 0)
+            modes[k[2]] = source[k[2]] * ((double)(k[s->i] * k[s->j]) / square);
+        else
+            modes[k[2]] = k[s->i] == half ? 0.0 : source[k[2]] * (I * (double)k[s->i] / (square * s->unit));
     }
 }
 
 static void derive(hl_mesh *mesh, const double *modes, double *work, double box, int i, int j)
 {
-    spectral s = {mesh->n, i, j, 2.0 * PI / box, (const double _Complex *)modes, (const double _Complex *)work};
+    spectral s = {
+        mesh->n, i, j, 2.0 * PI / box, (const double _Complex *)modes, (const double _Complex *)work};
 
     hl_mesh_modes(mesh, work, spectral_row, &s);
     hl_mesh_backward(mesh, work);
@@ -66,7 +70,8 @@ static void subtract_square(const hl_mesh *m, const double *field, double *s)
 {
 #pragma omp parallel for num_threads(m->threads) schedule(static)
     for (int64_t r = 0; r < m->planes * m->n; r++)
-        for (int64_t k = 0; k < m->n; k++) s[r * m->n + k] -= field[r * m->pitch + k] * field[r * m->pitch + k];
+        for (int64_t k = 0; k < m->n; k++)
+            s[r * m->n + k] -= field[r * m->pitch + k] * field[r * m->pitch + k];
 }
 
 /* S into psi2[0], by way of the diagonal derivatives in psi2[0..2]. */

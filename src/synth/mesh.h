@@ -2,11 +2,13 @@
 /*
  * mesh.h -- a periodic cube of n^3 cells, laid out in slabs along the first axis, and its Fourier transform.
  *
- * A *field* on a mesh is an array of `values` doubles. In real space it holds `planes` planes [n][pitch] of this rank, of which the
- * first n entries of each row are cells, then two margin planes (the neighbours' planes first + planes and first - 1). In
- * Fourier space the same memory holds kplanes x n rows of n/2 + 1 complex modes (row = fastest wave number kz >= 0).
+ * A *field* on a mesh is an array of `values` doubles. In real space it holds `planes` planes [n][pitch] of
+ * this rank, of which the first n entries of each row are cells, then two margin planes (the neighbours'
+ * planes first + planes and first - 1). In Fourier space the same memory holds kplanes x n rows of n/2 + 1
+ * complex modes (row = fastest wave number kz >= 0).
  *
- * One rank is the case of one slab: then there are no margin planes, because the first plane follows the last.
+ * One rank is the case of one slab: then there are no margin planes, because the first plane follows the
+ * last.
  */
 #ifndef HL_SYNTH_MESH_H
 #define HL_SYNTH_MESH_H
@@ -38,21 +40,25 @@ hl_mesh hl_mesh_plain(int64_t n, int threads);
 /* A field, aligned for the transform, not cleared; freed with free(). */
 halo_status hl_mesh_field(halo_context *ctx, const hl_mesh *mesh, double **out);
 
-/* In place: f_k = sum_x f(x) exp(-i k x), and f(x) = sum_k f_k exp(i k x). Unnormalised: backward(forward(f)) = n^3 f. */
+/* In place: f_k = sum_x f(x) exp(-i k x), and f(x) = sum_k f_k exp(i k x). Unnormalised: backward(forward(f))
+ * = n^3 f. */
 void hl_mesh_forward(hl_mesh *mesh, double *field);
 void hl_mesh_backward(hl_mesh *mesh, double *field);
 
-/* Calls row(arg, kx, ky, modes) for every row of modes of this rank, in parallel; modes[kz], kz = 0 .. n/2. The integer wave
- * numbers kx, ky lie in -n/2 < k <= n/2. */
+/* Calls row(arg, kx, ky, modes) for every row of modes of this rank, in parallel; modes[kz], kz = 0 .. n/2.
+ * The integer wave numbers kx, ky lie in -n/2 < k <= n/2. */
 typedef void (*hl_mesh_row)(void *arg, int64_t kx, int64_t ky, double _Complex *modes);
 void hl_mesh_modes(const hl_mesh *mesh, double *field, hl_mesh_row row, void *arg);
 
-/* Where plane i (first - 1 <= i <= first + planes) of a field begins, in doubles; margins and the periodic wrap included. */
+/* Where plane i (first - 1 <= i <= first + planes) of a field begins, in doubles; margins and the periodic
+ * wrap included. */
 static inline int64_t hl_mesh_plane(const hl_mesh *m, int64_t i)
 {
     int64_t local = i - m->first;
-    if (m->whole) local = local < 0 ? local + m->n : local >= m->n ? local - m->n : local;
-    else if (local < 0) local = m->planes + 1;
+    if (m->whole)
+        local = local < 0 ? local + m->n : local >= m->n ? local - m->n : local;
+    else if (local < 0)
+        local = m->planes + 1;
     return local * m->n * m->pitch;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c -- one file instead of thousands. Counts of particles are small whole numbers, so a byte each is mostly enough, and one file spares the
- * 10 KiB that HDF5 spends on the structure of each.
+ * pack.c -- one file instead of thousands. Counts of particles are small whole numbers, so a byte each is
+ * mostly enough, and one file spares the 10 KiB that HDF5 spends on the structure of each.
  */
 #include "synth/pack.h"
 
@@ -53,9 +53,12 @@ static halo_status choose_type(packing *p)
 static void narrow(const packing *p)
 {
     for (int64_t c = 0; c < p->cells; c++) {
-        if (p->type == HALO_U8) ((uint8_t *)p->narrow)[c] = (uint8_t)p->value[c];
-        else if (p->type == HALO_I16) ((int16_t *)p->narrow)[c] = (int16_t)p->value[c];
-        else ((float *)p->narrow)[c] = p->value[c];
+        if (p->type == HALO_U8)
+            ((uint8_t *)p->narrow)[c] = (uint8_t)p->value[c];
+        else if (p->type == HALO_I16)
+            ((int16_t *)p->narrow)[c] = (int16_t)p->value[c];
+        else
+            ((float *)p->narrow)[c] = p->value[c];
     }
 }
 
@@ -72,7 +75,11 @@ static halo_status copy_samples(packing *p, hl_writer *writer)
 static halo_status write_file(packing *p, const char *path, int level)
 {
     const hl_source_info *info = &p->source->info;
-    hl_writer_options o = {.dtype = p->type, .targets = info->targets, .target = info->target, .periodic = info->whole_periodic, .level = level};
+    hl_writer_options o = {.dtype = p->type,
+                           .targets = info->targets,
+                           .target = info->target,
+                           .periodic = info->whole_periodic,
+                           .level = level};
     hl_writer *writer;
 
     memcpy(o.ext, info->ext, sizeof(o.ext));
@@ -104,7 +111,9 @@ halo_status hl_pack(halo_context *ctx, const char *from, const char *path, int l
     HL_GOTO(st, choose_type(&p), release);
     HL_GOTO(st, write_file(&p, path, level), release);
     *result = (hl_packed){p.source->info.samples, stat(path, &file) == 0 ? (int64_t)file.st_size : 0,
-                          p.type == HALO_U8 ? "uint8" : p.type == HALO_I16 ? "int16" : "float32"};
+                          p.type == HALO_U8    ? "uint8"
+                          : p.type == HALO_I16 ? "int16"
+                                               : "float32"};
 release:
     free(p.raw);
     free(p.value);

@@ -11,8 +11,9 @@ typedef struct hl_packed {
 } hl_packed;
 
 /*
- * Writes the data set at `from` to `path`, x in the smallest type that holds every value exactly, a deflated chunk per sample (level 1-9). The file appears
- * complete or not at all. Reads the data set twice. Not collective.
+ * Writes the data set at `from` to `path`, x in the smallest type that holds every value exactly, a deflated
+ * chunk per sample (level 1-9). The file appears complete or not at all. Reads the data set twice. Not
+ * collective.
  */
 halo_status hl_pack(halo_context *ctx, const char *from, const char *path, int level, hl_packed *result);
 

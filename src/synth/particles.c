@@ -2,7 +2,8 @@
 /* particles.c -- memory of the particles: twelve doubles each, in one allocation per component. */
 #include "synth/particles.h"
 
-halo_status hl_particles_alloc(halo_context *ctx, int64_t side, int64_t first, int64_t planes, double box, hl_particles *p)
+halo_status hl_particles_alloc(halo_context *ctx, int64_t side, int64_t first, int64_t planes, double box,
+                               hl_particles *p)
 {
     hl_particles q = {.count = planes * side * side, .side = side, .first = first, .box = box};
     double **array[4] = {q.x, q.p, q.psi1, q.psi2};

@@ -6,26 +6,29 @@
 #include "base/base.h"
 
 /*
- * Particle (i, j, k) of the lattice starts at ((i, j, k) + HL_LATTICE_OFFSET) box / side. A quarter of the spacing is the place from which whole
- * counts in cells of the same spacing answer small displacements without bias: rounding x0 + psi to cells has the mean gain
- * 1 + 2 sum_m cos(2 pi m x0) exp(-2 pi^2 m^2 sigma^2), which at x0 = 1/4 loses its first term; from the middle of a cell a lattice would stay
- * frozen in its cells until displacements reach half of one, and from a corner it would fly apart at once.
+ * Particle (i, j, k) of the lattice starts at ((i, j, k) + HL_LATTICE_OFFSET) box / side. A quarter of the
+ * spacing is the place from which whole counts in cells of the same spacing answer small displacements
+ * without bias: rounding x0 + psi to cells has the mean gain 1 + 2 sum_m cos(2 pi m x0) exp(-2 pi^2 m^2
+ * sigma^2), which at x0 = 1/4 loses its first term; from the middle of a cell a lattice would stay frozen in
+ * its cells until displacements reach half of one, and from a corner it would fly apart at once.
  */
 #define HL_LATTICE_OFFSET 0.25
 
 typedef struct hl_particles {
     int64_t count;
-    int64_t side; /* particles of the whole box = side^3, on a lattice at first */
+    int64_t side;  /* particles of the whole box = side^3, on a lattice at first */
     int64_t first; /* first lattice plane of this rank */
     double box;    /* Mpc/h */
-    double *x[3];    /* position, 0 <= x < box */
-    double *p[3];    /* a^2 dx/dt in units of H_0 Mpc/h, what is left beside the Lagrangian trajectory (cola.c) */
+    double *x[3];  /* position, 0 <= x < box */
+    double
+        *p[3]; /* a^2 dx/dt in units of H_0 Mpc/h, what is left beside the Lagrangian trajectory (cola.c) */
     double *psi1[3]; /* displacement of first order, Mpc/h at d1 = 1 */
     double *psi2[3]; /* of second order, Mpc/h at d2 = 1 */
 } hl_particles;
 
 /* Arrays for planes first .. first + count / side^2 of the lattice. */
-halo_status hl_particles_alloc(halo_context *ctx, int64_t side, int64_t first, int64_t planes, double box, hl_particles *p);
+halo_status hl_particles_alloc(halo_context *ctx, int64_t side, int64_t first, int64_t planes, double box,
+                               hl_particles *p);
 void hl_particles_free(hl_particles *p);
 
 /* x brought into [0, box). */

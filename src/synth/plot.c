@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plot.c -- draws one 256-colour image: left, the density of a slab an eighth of the box thick, on a logarithmic colour scale; right, measured power
- * (dots) and linear theory (line) on logarithmic axes with a grid line per decade.
+ * plot.c -- draws one 256-colour image: left, the density of a slab an eighth of the box thick, on a
+ * logarithmic colour scale; right, measured power (dots) and linear theory (line) on logarithmic axes with a
+ * grid line per decade.
  */
 #include "synth/plot.h"
 
@@ -9,7 +10,14 @@
 
 #include "synth/png.h"
 
-enum { SIDE = 480, GAP = 16, LEFT = 64, WIDTH = 3 * GAP + 2 * SIDE + LEFT, HEIGHT = SIDE + 4 * GAP, TOP = 2 * GAP };
+enum {
+    SIDE = 480,
+    GAP = 16,
+    LEFT = 64,
+    WIDTH = 3 * GAP + 2 * SIDE + LEFT,
+    HEIGHT = SIDE + 4 * GAP,
+    TOP = 2 * GAP
+};
 enum { RAMP = 240, WHITE = 250, GREY, BLACK, RED, BLUE }; /* 0 .. RAMP - 1: density */
 
 typedef struct canvas {
@@ -37,7 +45,7 @@ static void line(canvas *c, double x0, double y0, double x1, double y1, uint8_t 
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ lettering */
+/* --------------------------------------------------------------------------------------------- lettering */
 
 typedef struct glyph {
     char letter;
@@ -45,9 +53,10 @@ typedef struct glyph {
 } glyph;
 
 static const glyph font[] = {
-    {'0', 075557}, {'1', 026227}, {'2', 071747}, {'3', 071717}, {'4', 055711}, {'5', 074717}, {'6', 074757}, {'7', 071122}, {'8', 075757},
-    {'9', 075717}, {'.', 000002}, {'-', 000700}, {'/', 011244}, {'(', 024442}, {')', 042224}, {'=', 007070}, {'^', 025000}, {'M', 057755},
-    {'p', 065644}, {'c', 003443}, {'h', 044655}, {'k', 045655}, {'P', 065644}, {'z', 007127}, {'e', 003743}, {'+', 002720},
+    {'0', 075557}, {'1', 026227}, {'2', 071747}, {'3', 071717}, {'4', 055711}, {'5', 074717}, {'6', 074757},
+    {'7', 071122}, {'8', 075757}, {'9', 075717}, {'.', 000002}, {'-', 000700}, {'/', 011244}, {'(', 024442},
+    {')', 042224}, {'=', 007070}, {'^', 025000}, {'M', 057755}, {'p', 065644}, {'c', 003443}, {'h', 044655},
+    {'k', 045655}, {'P', 065644}, {'z', 007127}, {'e', 003743}, {'+', 002720},
 };
 
 static void letter(canvas *c, int x, int y, char which)
@@ -64,11 +73,12 @@ static void write_text(canvas *c, int x, int y, const char *text)
     for (; *text; text++, x += 8) letter(c, x, y, *text);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- slice */
+/* ------------------------------------------------------------------------------------------------- slice */
 
 static void make_palette(canvas *c)
 {
-    static const uint8_t fixed[5][3] = {{255, 255, 255}, {208, 208, 208}, {32, 32, 32}, {200, 40, 40}, {40, 80, 200}};
+    static const uint8_t fixed[5][3] = {
+        {255, 255, 255}, {208, 208, 208}, {32, 32, 32}, {200, 40, 40}, {40, 80, 200}};
 
     for (int i = 0; i < RAMP; i++) { /* black, violet, orange, yellow */
         double t = (double)i / (RAMP - 1);
@@ -83,7 +93,8 @@ static void make_palette(canvas *c)
 static double column(const hl_plot *p, int64_t i, int64_t j, int64_t depth)
 {
     double sum = 0.0;
-    for (int64_t k = 0; k < depth; k++) sum += (double)p->full[((k * p->ext[1] + i) * p->ext[2] + j) * p->ext[3] + p->channel];
+    for (int64_t k = 0; k < depth; k++)
+        sum += (double)p->full[((k * p->ext[1] + i) * p->ext[2] + j) * p->ext[3] + p->channel];
     return sum;
 }
 
@@ -101,7 +112,7 @@ static void draw_slice(canvas *c, const hl_plot *p)
         }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ spectrum */
+/* ---------------------------------------------------------------------------------------------- spectrum */
 
 typedef struct axes {
     double x0, x1, y0, y1; /* log10 */
@@ -111,7 +122,8 @@ static axes axes_of(const hl_plot *p)
 {
     axes a = {1e9, -1e9, 1e9, -1e9};
     for (int i = 0; i < p->points; i++) {
-        double low = log10(p->point[i].power > 0.0 ? fmin(p->point[i].power, p->point[i].linear) : p->point[i].linear);
+        double low =
+            log10(p->point[i].power > 0.0 ? fmin(p->point[i].power, p->point[i].linear) : p->point[i].linear);
         a.x0 = fmin(a.x0, log10(p->point[i].k) - 0.05);
         a.x1 = fmax(a.x1, log10(p->point[i].k) + 0.05);
         a.y0 = fmin(a.y0, low - 0.1);
@@ -120,8 +132,14 @@ static axes axes_of(const hl_plot *p)
     return a;
 }
 
-static double at_x(const axes *a, double k) { return 2 * GAP + SIDE + LEFT + SIDE * (log10(k) - a->x0) / (a->x1 - a->x0); }
-static double at_y(const axes *a, double power) { return TOP + SIDE - SIDE * (log10(power) - a->y0) / (a->y1 - a->y0); }
+static double at_x(const axes *a, double k)
+{
+    return 2 * GAP + SIDE + LEFT + SIDE * (log10(k) - a->x0) / (a->x1 - a->x0);
+}
+static double at_y(const axes *a, double power)
+{
+    return TOP + SIDE - SIDE * (log10(power) - a->y0) / (a->y1 - a->y0);
+}
 
 static void draw_axes(canvas *c, const axes *a)
 {
@@ -155,9 +173,11 @@ static void draw_spectrum(canvas *c, const hl_plot *p)
     if (p->points < 2) return;
     draw_axes(c, &a);
     for (int i = 1; i < p->points; i++)
-        line(c, at_x(&a, p->point[i - 1].k), at_y(&a, p->point[i - 1].linear), at_x(&a, p->point[i].k), at_y(&a, p->point[i].linear), BLUE);
+        line(c, at_x(&a, p->point[i - 1].k), at_y(&a, p->point[i - 1].linear), at_x(&a, p->point[i].k),
+             at_y(&a, p->point[i].linear), BLUE);
     for (int i = 0; i < p->points; i++)
-        if (p->point[i].power > 0.0) fill(c, (int)at_x(&a, p->point[i].k) - 2, (int)at_y(&a, p->point[i].power) - 2, 5, 5, RED);
+        if (p->point[i].power > 0.0)
+            fill(c, (int)at_x(&a, p->point[i].k) - 2, (int)at_y(&a, p->point[i].power) - 2, 5, 5, RED);
 }
 
 halo_status hl_plot_write(halo_context *ctx, const char *path, const hl_plot *plot)

@@ -2,16 +2,19 @@
 /*
  * pm.c -- the particle-mesh force, one component at a time.
  *
- *   delta_k = (1 / N^3) sum_particles W exp(-i k x),   g_k = (i k / k^2) delta_k / W(k)^2,   g(x) = sum_cells W g
+ *   delta_k = (1 / N^3) sum_particles W exp(-i k x)
+ *   g_k = (i k / k^2) delta_k / W(k)^2,   g(x) = sum_cells W g
  *
- * W is cloud in cell, used on the way in and on the way out, so that a particle exerts no force on itself and momentum is conserved to
- * rounding: the gradient is exact (i k) and odd. Both clouds smooth the force. In the COLA frame large-scale displacements are exact
- * and a smoothed force would pull the particles back from them, so it is divided by the clouds' squared transform; but not on a mesh finer
- * than the particle lattice, where that smoothing is below the lattice spacing and dividing would amplify the lattice's own
- * harmonics (measured: 20 % too much power at k = 0.1 h/Mpc with two cells per particle spacing; see doc/synth.md).
+ * W is cloud in cell, used on the way in and on the way out, so that a particle exerts no force on itself and
+ * momentum is conserved to rounding: the gradient is exact (i k) and odd. Both clouds smooth the force. In
+ * the COLA frame large-scale displacements are exact and a smoothed force would pull the particles back from
+ * them, so it is divided by the clouds' squared transform; but not on a mesh finer than the particle lattice,
+ * where that smoothing is below the lattice spacing and dividing would amplify the lattice's own harmonics
+ * (measured: 20 % too much power at k = 0.1 h/Mpc with two cells per particle spacing; see doc/synth.md).
  *
- * The mesh is shifted so that the particles' lattice points lie in the middle between its own, where a small displacement changes the density of two cells linearly. On
- * a lattice point it would change one cell by its absolute value, and the first steps would feel a force that is 10 % off.
+ * The mesh is shifted so that the particles' lattice points lie in the middle between its own, where a small
+ * displacement changes the density of two cells linearly. On a lattice point it would change one cell by its
+ * absolute value, and the first steps would feel a force that is 10 % off.
  *
  * One component at a time needs two fields in all (Hockney & Eastwood 1981).
  */
@@ -19,10 +22,11 @@
 
 #include <complex.h>
 
-#define PI 3.14159265358979323846
+#define PI    3.14159265358979323846
 #define CHUNK 4096
 
-halo_status hl_pm_init(halo_context *ctx, hl_mesh *mesh, int64_t particles, double *density, double *force, hl_pm *pm)
+halo_status hl_pm_init(halo_context *ctx, hl_mesh *mesh, int64_t particles, double *density, double *force,
+                       hl_pm *pm)
 {
     bool finer = mesh->n > particles;
     double *sharpen;
@@ -53,8 +57,8 @@ void hl_pm_density(const hl_pm *pm, const hl_particles *p)
     memset(density, 0, mesh->values * sizeof(double));
 #pragma omp parallel for num_threads(mesh->threads) schedule(static)
     for (int64_t c = 0; c < p->count; c += CHUNK)
-        hl_assign(HL_CIC, mesh, hl_scale_of(mesh, p->box, pm->shift), p->x[0] + c, p->x[1] + c, p->x[2] + c, hl_min64(CHUNK, p->count - c), mesh->threads > 1,
-                  (int64_t *)density);
+        hl_assign(HL_CIC, mesh, hl_scale_of(mesh, p->box, pm->shift), p->x[0] + c, p->x[1] + c, p->x[2] + c,
+                  hl_min64(CHUNK, p->count - c), mesh->threads > 1, (int64_t *)density);
     hl_assign_finish(mesh, 1.0 / particles, density);
     hl_mesh_forward(mesh, density);
 }
@@ -77,14 +81,22 @@ static void gradient_row(void *arg, int64_t kx, int64_t ky, double _Complex *mod
 
     for (k[2] = 0; k[2] <= half; k[2]++) {
         int64_t along = k[g->axis];
-        if (along == half || along == 0) modes[k[2]] = 0.0;
-        else modes[k[2]] = density[k[2]] * (I * (row * g->sharpen[k[2]] * (double)along / (double)(square + k[2] * k[2])));
+        if (along == half || along == 0)
+            modes[k[2]] = 0.0;
+        else
+            modes[k[2]] = density[k[2]] *
+                          (I * (row * g->sharpen[k[2]] * (double)along / (double)(square + k[2] * k[2])));
     }
 }
 
 void hl_pm_force(const hl_pm *pm, double box, int axis)
 {
-    gradient g = {pm->mesh->n, axis, 2.0 * PI / box, pm->sharpen, (const double _Complex *)pm->density, (const double _Complex *)pm->force};
+    gradient g = {pm->mesh->n,
+                  axis,
+                  2.0 * PI / box,
+                  pm->sharpen,
+                  (const double _Complex *)pm->density,
+                  (const double _Complex *)pm->force};
 
     hl_mesh_modes(pm->mesh, pm->force, gradient_row, &g);
     hl_mesh_backward(pm->mesh, pm->force);

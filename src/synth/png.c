@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * png.c -- the Portable Network Graphics format (ISO/IEC 15948) with a palette, and the least of deflate: stored blocks. A plot is a few hundred
- * KiB that way, which is less trouble than one more library.
+ * png.c -- the Portable Network Graphics format (ISO/IEC 15948) with a palette, and the least of deflate:
+ * stored blocks. A plot is a few hundred KiB that way, which is less trouble than one more library.
  */
 #include "synth/png.h"
 
@@ -53,7 +53,8 @@ static void add_stored(hl_str *out, const uint8_t *data, size_t n)
     hl_str_addn(out, "\x78\x01", 2);
     for (size_t at = 0; at < n; at += STORED_MOST) {
         size_t part = n - at < STORED_MOST ? n - at : STORED_MOST;
-        const uint8_t head[5] = {at + part == n, (uint8_t)part, (uint8_t)(part >> 8), (uint8_t)~part, (uint8_t)(~part >> 8)};
+        const uint8_t head[5] = {at + part == n, (uint8_t)part, (uint8_t)(part >> 8), (uint8_t)~part,
+                                 (uint8_t)(~part >> 8)};
         hl_str_addn(out, (const char *)head, 5);
         hl_str_addn(out, (const char *)data + at, part);
     }
@@ -61,7 +62,8 @@ static void add_stored(hl_str *out, const uint8_t *data, size_t n)
 }
 
 /* Rows, each after its filter byte (0: none). */
-static halo_status filtered_rows(halo_context *ctx, int width, int height, const uint8_t *pixel, uint8_t **out)
+static halo_status filtered_rows(halo_context *ctx, int width, int height, const uint8_t *pixel,
+                                 uint8_t **out)
 {
     size_t w = (size_t)width;
     HL_TRY(hl_calloc(ctx, (w + 1) * (size_t)height, 1, "an image", out));
@@ -69,7 +71,8 @@ static halo_status filtered_rows(halo_context *ctx, int width, int height, const
     return HALO_OK;
 }
 
-halo_status hl_png_write(halo_context *ctx, const char *path, int width, int height, const uint8_t *pixel, uint8_t (*palette)[3])
+halo_status hl_png_write(halo_context *ctx, const char *path, int width, int height, const uint8_t *pixel,
+                         uint8_t (*palette)[3])
 {
     hl_str file = {0}, head = {0}, data = {0};
     uint8_t *rows = NULL;
@@ -79,14 +82,17 @@ halo_status hl_png_write(halo_context *ctx, const char *path, int width, int hei
         hl_str_addn(&file, "\x89PNG\r\n\x1a\n", 8);
         add_u32(&head, (uint32_t)width);
         add_u32(&head, (uint32_t)height);
-        hl_str_addn(&head, "\x08\x03\x00\x00\x00", 5); /* 8 bits, palette, deflate, filters by row, not interlaced */
+        hl_str_addn(&head, "\x08\x03\x00\x00\x00",
+                    5); /* 8 bits, palette, deflate, filters by row, not interlaced */
         add_stored(&data, rows, ((size_t)width + 1) * (size_t)height);
         add_chunk(&file, "IHDR", head.s, head.len);
         add_chunk(&file, "PLTE", palette, 256 * 3);
         add_chunk(&file, "IDAT", data.s, data.len);
         add_chunk(&file, "IEND", "", 0);
-        if (file.failed || data.failed || head.failed) st = hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: an image");
-        else st = hl_file_write(ctx, path, file.s, file.len);
+        if (file.failed || data.failed || head.failed)
+            st = hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: an image");
+        else
+            st = hl_file_write(ctx, path, file.s, file.len);
     }
     free(rows);
     hl_str_free(&file);

@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 /* pixel[height, width] are indices into palette[256][3] (red, green, blue). Complete or not at all. */
-halo_status hl_png_write(halo_context *ctx, const char *path, int width, int height, const uint8_t *pixel, uint8_t (*palette)[3]);
+halo_status hl_png_write(halo_context *ctx, const char *path, int width, int height, const uint8_t *pixel,
+                         uint8_t (*palette)[3]);
 
 #endif

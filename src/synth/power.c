@@ -5,8 +5,8 @@
  *   P(k)       = A k^n_s T(k)^2
  *   sigma(R)^2 = 1/(2 pi^2) integral dln k  k^3 P(k) W(k R)^2,   W(x) = 3 (sin x - x cos x) / x^3
  *
- * A follows from sigma(8 Mpc/h) = sigma_8. The integral runs in ln k up to k R = 200, where W^2 < 1e-7 k^3 P has died out;
- * 300 panels resolve the oscillations of the window there.
+ * A follows from sigma(8 Mpc/h) = sigma_8. The integral runs in ln k up to k R = 200, where W^2 < 1e-7 k^3 P
+ * has died out; 300 panels resolve the oscillations of the window there.
  */
 #include "synth/power.h"
 

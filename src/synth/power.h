@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* power.h -- the linear matter power spectrum today. Pure functions; lengths in Mpc/h, wave numbers in h/Mpc. */
+/* power.h -- the linear matter power spectrum today. Pure functions; lengths in Mpc/h, wave numbers in h/Mpc.
+ * */
 #ifndef HL_SYNTH_POWER_H
 #define HL_SYNTH_POWER_H
 
@@ -15,7 +16,8 @@ typedef struct hl_power {
     double amplitude; /* P(k) = amplitude k^n_s T(k)^2, (Mpc/h)^3 */
 } hl_power;
 
-/* The spectrum whose rms in spheres of 8 Mpc/h today is sigma_8. wiggles false takes the no-wiggle transfer function. */
+/* The spectrum whose rms in spheres of 8 Mpc/h today is sigma_8. wiggles false takes the no-wiggle transfer
+ * function. */
 hl_power hl_power_prepare(const hl_cosmology *c, bool wiggles);
 
 /* P(k) at z = 0 in (Mpc/h)^3; P(k, a) = P(k) (D(a)/D(1))^2. */

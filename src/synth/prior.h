@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prior.h -- which cosmological parameters vary, over what ranges, and how they are drawn. Pure functions apart from the table. */
+/* prior.h -- which cosmological parameters vary, over what ranges, and how they are drawn. Pure functions
+ * apart from the table. */
 #ifndef HL_SYNTH_PRIOR_H
 #define HL_SYNTH_PRIOR_H
 
@@ -38,8 +39,8 @@ hl_draw hl_prior_at(const hl_prior *prior, const double *physical);
 /* Universe `universe` of `seed`, uniform and independent. */
 hl_draw hl_prior_uniform(const hl_prior *prior, uint64_t seed, uint64_t universe);
 
-/* Sample i of n of a Latin hypercube: in each parameter exactly one of the n samples falls in each n-th of the range. `key` tells several
- * hypercubes of one seed apart. */
+/* Sample i of n of a Latin hypercube: in each parameter exactly one of the n samples falls in each n-th of
+ * the range. `key` tells several hypercubes of one seed apart. */
 hl_draw hl_prior_latin(const hl_prior *prior, uint64_t seed, uint64_t key, int64_t i, int64_t n);
 
 /* A table of parameters: one row per universe. */
@@ -48,8 +49,10 @@ typedef struct hl_prior_table {
     double *value; /* [rows, prior.n] published units */
 } hl_prior_table;
 
-/* Reads a text file: a heading of names separated by commas or blanks, then numbers. Every parameter of the prior must have a column;
- * other columns are an error unless they are 'file', 'seed', 'index' or 'box'. The caller frees table->value. */
-halo_status hl_prior_read_table(halo_context *ctx, const hl_prior *prior, const char *path, hl_prior_table *table);
+/* Reads a text file: a heading of names separated by commas or blanks, then numbers. Every parameter of the
+ * prior must have a column; other columns are an error unless they are 'file', 'seed', 'index' or 'box'. The
+ * caller frees table->value. */
+halo_status hl_prior_read_table(halo_context *ctx, const hl_prior *prior, const char *path,
+                                hl_prior_table *table);
 
 #endif

@@ -4,8 +4,8 @@
  *
  *   integral = sum over panels of (width / 2) * sum_i w_i f(centre + x_i width / 2),   i = 1 .. 8
  *
- * Eight points are exact for polynomials of degree 15, so a smooth integrand over a few panels reaches rounding; every
- * integrand here is smooth after its substitution, which makes an adaptive scheme needless.
+ * Eight points are exact for polynomials of degree 15, so a smooth integrand over a few panels reaches
+ * rounding; every integrand here is smooth after its substitution, which makes an adaptive scheme needless.
  */
 #include "synth/quad.h"
 

@@ -5,7 +5,8 @@
 
 typedef double (*hl_integrand)(double x, const void *arg);
 
-/* Integral of f over [lo, hi] by eight-point Gauss-Legendre on each of `panels` equal parts. lo > hi gives the negative. */
+/* Integral of f over [lo, hi] by eight-point Gauss-Legendre on each of `panels` equal parts. lo > hi gives
+ * the negative. */
 double hl_integrate(hl_integrand f, const void *arg, double lo, double hi, int panels);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ridge.c -- w = (x'x + lambda 1)^-1 x'y by Cholesky (Hoerl & Kennard, "Ridge regression", 1970). The matrix is a few hundred wide at
- * most, so plain loops do.
+ * ridge.c -- w = (x'x + lambda 1)^-1 x'y by Cholesky (Hoerl & Kennard, "Ridge regression", 1970). The matrix
+ * is a few hundred wide at most, so plain loops do.
  */
 #include "synth/ridge.h"
 
@@ -35,7 +35,8 @@ static void substitute(int n, int t, const double *l, double *x)
     }
 }
 
-bool hl_ridge_solve(int f, int t, const double *gram, const double *moment, double lambda, double *scratch, double *w)
+bool hl_ridge_solve(int f, int t, const double *gram, const double *moment, double lambda, double *scratch,
+                    double *w)
 {
     memcpy(scratch, gram, (size_t)f * (size_t)f * sizeof(double));
     for (int i = 0; i < f; i++) scratch[i * f + i] += lambda;

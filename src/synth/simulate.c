@@ -2,8 +2,8 @@
 /*
  * simulate.c -- one universe: linear field, Lagrangian displacements, particle-mesh steps, counts.
  *
- * Memory of N^3 particles on a force mesh of M^3 cells: 96 N^3 bytes of particles and two fields of 8 max(N, M, grid)^3 bytes; everything
- * is allocated once and reused for the next universe.
+ * Memory of N^3 particles on a force mesh of M^3 cells: 96 N^3 bytes of particles and two fields of 8 max(N,
+ * M, grid)^3 bytes; everything is allocated once and reused for the next universe.
  */
 #include "synth/simulate.h"
 
@@ -23,7 +23,7 @@ struct hl_simulation {
     hl_particles particles;
     double *field[2];
     hl_pm pm;
-    int order[HL_REDSHIFTS_MAX]; /* channel of the i-th output in order of time */
+    int order[HL_REDSHIFTS_MAX];    /* channel of the i-th output in order of time */
     double scale[HL_REDSHIFTS_MAX]; /* its scale factor */
     float *result;
 };
@@ -39,8 +39,10 @@ halo_status hl_simulation_check(halo_context *ctx, const hl_simulation_options *
     HL_TRY(check_side(ctx, "grid", o->grid));
     HL_TRY(check_side(ctx, "particles", o->particles));
     HL_TRY(check_side(ctx, "mesh", o->mesh));
-    if (o->steps < 0 || o->steps > 10000) return hl_fail(ctx, HALO_ERR_USAGE, "'steps' is %d: must be from 0 to 10000", o->steps);
-    if (!(o->start > 0.0 && o->start <= 1000.0)) return hl_fail(ctx, HALO_ERR_USAGE, "'start' is %g: a redshift from 0 to 1000", o->start);
+    if (o->steps < 0 || o->steps > 10000)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'steps' is %d: must be from 0 to 10000", o->steps);
+    if (!(o->start > 0.0 && o->start <= 1000.0))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'start' is %g: a redshift from 0 to 1000", o->start);
     if (o->redshifts < 1 || o->redshifts > HL_REDSHIFTS_MAX)
         return hl_fail(ctx, HALO_ERR_USAGE, "%d redshifts: from 1 to %d", o->redshifts, HL_REDSHIFTS_MAX);
     for (int i = 0; i < o->redshifts; i++)
@@ -82,10 +84,13 @@ static halo_status allocate(hl_simulation *s)
     const hl_simulation_options *o = &s->o;
 
     HL_TRY(hl_mesh_create(s->ctx, o->particles, o->threads, &s->lattice));
-    if (o->mesh == o->particles) s->mesh = s->lattice;
-    else HL_TRY(hl_mesh_create(s->ctx, o->mesh, o->threads, &s->mesh));
+    if (o->mesh == o->particles)
+        s->mesh = s->lattice;
+    else
+        HL_TRY(hl_mesh_create(s->ctx, o->mesh, o->threads, &s->mesh));
     HL_TRY(hl_particles_alloc(s->ctx, o->particles, 0, s->lattice->planes, 1.0, &s->particles));
-    for (int i = 0; i < 2; i++) HL_TRY(hl_aligned(s->ctx, field_values(o) * sizeof(double), "a mesh field", &s->field[i]));
+    for (int i = 0; i < 2; i++)
+        HL_TRY(hl_aligned(s->ctx, field_values(o) * sizeof(double), "a mesh field", &s->field[i]));
     return hl_pm_init(s->ctx, s->mesh, o->particles, s->field[0], s->field[1], &s->pm);
 }
 
@@ -101,8 +106,10 @@ halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options 
     s->counts = hl_mesh_plain(options->grid, options->threads);
     sort_outputs(s);
     st = allocate(s);
-    if (st == HALO_OK) *out = s;
-    else hl_simulation_destroy(s);
+    if (st == HALO_OK)
+        *out = s;
+    else
+        hl_simulation_destroy(s);
     return st;
 }
 
@@ -119,11 +126,13 @@ void hl_simulation_destroy(hl_simulation *s)
 }
 
 /* Positions of particles from .. from + n at a moment, into x[3][CHUNK]. */
-static void positions(const hl_particles *p, const hl_cola_moment *m, bool rsd, int64_t from, int64_t n, double x[3][CHUNK])
+static void positions(const hl_particles *p, const hl_cola_moment *m, bool rsd, int64_t from, int64_t n,
+                      double x[3][CHUNK])
 {
     for (int d = 0; d < 3; d++) {
         bool sight = rsd && d == 2; /* the line of sight is the last axis */
-        double cp = m->drift + (sight ? m->slip : 0.0), c1 = m->d1 + (sight ? m->s1 : 0.0), c2 = m->d2 + (sight ? m->s2 : 0.0);
+        double cp = m->drift + (sight ? m->slip : 0.0), c1 = m->d1 + (sight ? m->s1 : 0.0),
+               c2 = m->d2 + (sight ? m->s2 : 0.0);
         for (int64_t i = 0; i < n; i++) {
             int64_t c = from + i;
             x[d][i] = hl_wrap(p->x[d][c] + cp * p->p[d][c] + c1 * p->psi1[d][c] + c2 * p->psi2[d][c], p->box);
@@ -144,10 +153,12 @@ static halo_status count_particles(void *arg, const hl_particles *p, const hl_co
         double x[3][CHUNK];
         int64_t n = hl_min64(CHUNK, p->count - c);
         positions(p, m, s->o.rsd, c, n, x);
-        hl_assign(s->o.scheme, &s->counts, hl_scale_of(&s->counts, p->box, 0.0), x[0], x[1], x[2], n, s->o.threads > 1, masses);
+        hl_assign(s->o.scheme, &s->counts, hl_scale_of(&s->counts, p->box, 0.0), x[0], x[1], x[2], n,
+                  s->o.threads > 1, masses);
     }
 #pragma omp parallel for num_threads(s->o.threads) schedule(static)
-    for (int64_t c = 0; c < cells; c++) s->result[c * channels + channel] = (float)((double)masses[c] / HL_MASS_UNIT);
+    for (int64_t c = 0; c < cells; c++)
+        s->result[c * channels + channel] = (float)((double)masses[c] / HL_MASS_UNIT);
     return HALO_OK;
 }
 
@@ -156,13 +167,17 @@ static double fft_seconds(const hl_simulation *s)
     return s->lattice->fft_seconds + (s->mesh != s->lattice ? s->mesh->fft_seconds : 0.0);
 }
 
-halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double box, uint64_t seed, uint64_t universe, float *counts,
-                        hl_simulation_times *times)
+halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double box, uint64_t seed,
+                        uint64_t universe, float *counts, hl_simulation_times *times)
 {
     double begin = hl_now(), fft = fft_seconds(s);
     hl_power power = hl_power_prepare(cosmology, s->o.wiggles);
-    hl_cola cola = {.steps = s->o.steps, .start = 1.0 / (1.0 + s->o.start), .outputs = s->scale, .count = s->o.redshifts,
-                    .output = count_particles, .arg = s};
+    hl_cola cola = {.steps = s->o.steps,
+                    .start = 1.0 / (1.0 + s->o.start),
+                    .outputs = s->scale,
+                    .count = s->o.redshifts,
+                    .output = count_particles,
+                    .arg = s};
 
     s->particles.box = box;
     s->result = counts;

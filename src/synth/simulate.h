@@ -15,8 +15,8 @@ typedef struct hl_simulation_options {
     int steps;         /* 0: second order Lagrangian perturbation theory alone */
     double start;      /* redshift of the first step */
     hl_scheme scheme;
-    bool wiggles;      /* baryon wiggles in the linear spectrum */
-    bool rsd;          /* positions along the last axis in redshift space */
+    bool wiggles; /* baryon wiggles in the linear spectrum */
+    bool rsd;     /* positions along the last axis in redshift space */
     int redshifts;
     double redshift[HL_REDSHIFTS_MAX]; /* one channel each, in this order */
     int threads;
@@ -31,17 +31,19 @@ typedef struct hl_simulation_times {
 
 /* Refuses options that make no sense, naming them (HALO_ERR_USAGE). */
 halo_status hl_simulation_check(halo_context *ctx, const hl_simulation_options *options);
-halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options, hl_simulation **out);
+halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options,
+                                 hl_simulation **out);
 void hl_simulation_destroy(hl_simulation *s);
 
 /* Bytes that a simulation with these options takes, result included. */
 int64_t hl_simulation_bytes(const hl_simulation_options *options);
 
 /*
- * Makes universe number `universe` of `seed` in a box of `box` Mpc/h. counts: [grid, grid, grid, redshifts], the published order, in
- * particles per cell: whole numbers for ngp. A pure function of its arguments and the options. times may be NULL.
+ * Makes universe number `universe` of `seed` in a box of `box` Mpc/h. counts: [grid, grid, grid, redshifts],
+ * the published order, in particles per cell: whole numbers for ngp. A pure function of its arguments and the
+ * options. times may be NULL.
  */
-halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double box, uint64_t seed, uint64_t universe, float *counts,
-                        hl_simulation_times *times);
+halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double box, uint64_t seed,
+                        uint64_t universe, float *counts, hl_simulation_times *times);
 
 #endif

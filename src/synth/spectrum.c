@@ -4,9 +4,10 @@
  *
  *   delta_k = (1/cells) sum_x delta(x) exp(-i k x),   P(k)/V = <(|delta_k|^2 - noise C(k)) / W(k)^2>
  *
- * over the modes of a shell; W is the transform of the assignment cloud, C what the cloud's aliases leave of white noise (Jing, "Correcting for
- * the alias effect when measuring the power spectrum using a fast Fourier transform", 2005). C / W^2 is not 1: dividing first and
- * subtracting white noise afterwards is wrong near the Nyquist wave number.
+ * over the modes of a shell; W is the transform of the assignment cloud, C what the cloud's aliases leave of
+ * white noise (Jing, "Correcting for the alias effect when measuring the power spectrum using a fast Fourier
+ * transform", 2005). C / W^2 is not 1: dividing first and subtracting white noise afterwards is wrong near
+ * the Nyquist wave number.
  */
 #include "synth/spectrum.h"
 
@@ -34,7 +35,8 @@ static halo_status tabulate(halo_context *ctx, hl_spectrum *s)
     return HALO_OK;
 }
 
-halo_status hl_spectrum_create(halo_context *ctx, const int64_t dim[3], int shells, int scheme, hl_spectrum **out)
+halo_status hl_spectrum_create(halo_context *ctx, const int64_t dim[3], int shells, int scheme,
+                               hl_spectrum **out)
 {
     hl_spectrum *s;
     int64_t shortest = 0;
@@ -49,8 +51,10 @@ halo_status hl_spectrum_create(halo_context *ctx, const int64_t dim[3], int shel
     s->shells = shells > 0 ? shells : (int)hl_max64(1, shortest / 2);
     halo_status st = tabulate(ctx, s);
     if (st == HALO_OK) st = hl_fft3_create(ctx, dim, &s->fft);
-    if (st == HALO_OK) *out = s;
-    else hl_spectrum_destroy(s);
+    if (st == HALO_OK)
+        *out = s;
+    else
+        hl_spectrum_destroy(s);
     return st;
 }
 
@@ -65,7 +69,10 @@ void hl_spectrum_destroy(hl_spectrum *s)
     free(s);
 }
 
-int hl_spectrum_shells(const hl_spectrum *s) { return s->shells; }
+int hl_spectrum_shells(const hl_spectrum *s)
+{
+    return s->shells;
+}
 
 /* delta into the transform's input. */
 static void contrast(const hl_spectrum *s, const float *x, int64_t stride, double *delta)
@@ -84,22 +91,26 @@ static void contrast(const hl_spectrum *s, const float *x, int64_t stride, doubl
 /* Length of the wave vector (i, j, k) in units of the longest side's fundamental. */
 static double length_of(const hl_spectrum *s, int64_t i, int64_t j, int64_t k)
 {
-    double l = (double)s->longest, x = (double)i * l / (double)s->dim[0], y = (double)j * l / (double)s->dim[1];
+    double l = (double)s->longest, x = (double)i * l / (double)s->dim[0],
+           y = (double)j * l / (double)s->dim[1];
     double z = (double)k * l / (double)s->dim[2];
     return sqrt(x * x + y * y + z * z);
 }
 
 /* One row of modes: each of 0 < k < W/2 stands for its conjugate as well. */
-static void add_row(const hl_spectrum *s, int64_t i, int64_t j, const double _Complex *modes, double noise, hl_shell *shell)
+static void add_row(const hl_spectrum *s, int64_t i, int64_t j, const double _Complex *modes, double noise,
+                    hl_shell *shell)
 {
     for (int64_t k = 0; k <= s->dim[2] / 2; k++) {
         const double *part = (const double *)&modes[k];
         double length = length_of(s, i, j, k), weight = k == 0 || 2 * k == s->dim[2] ? 0.5 : 1.0;
         int m = (int)(length + 0.5) - 1;
         if (m < 0 || m >= s->shells) continue;
-        double square = part[0] * part[0] + part[1] * part[1], window = s->window[0][i] * s->window[1][j] * s->window[2][k];
+        double square = part[0] * part[0] + part[1] * part[1],
+               window = s->window[0][i] * s->window[1][j] * s->window[2][k];
         shell[m].k += weight * length;
-        shell[m].power += weight * (square - noise * s->noise[0][i] * s->noise[1][j] * s->noise[2][k]) / window;
+        shell[m].power +=
+            weight * (square - noise * s->noise[0][i] * s->noise[1][j] * s->noise[2][k]) / window;
         shell[m].modes += weight;
     }
 }
@@ -115,7 +126,8 @@ void hl_spectrum_of(hl_spectrum *s, const float *x, int64_t stride, double noise
     memset(shell, 0, (size_t)s->shells * sizeof(*shell));
     for (int64_t i = 0; i < s->dim[0]; i++)
         for (int64_t j = 0; j < s->dim[1]; j++)
-            add_row(s, hl_min64(i, s->dim[0] - i), hl_min64(j, s->dim[1] - j), modes + (i * s->dim[1] + j) * row, noise * cells * cells, shell);
+            add_row(s, hl_min64(i, s->dim[0] - i), hl_min64(j, s->dim[1] - j),
+                    modes + (i * s->dim[1] + j) * row, noise * cells * cells, shell);
     for (int m = 0; m < s->shells; m++) {
         if (shell[m].modes == 0.0) continue;
         shell[m].k /= shell[m].modes;

@@ -13,7 +13,8 @@
 
 #define PI 3.14159265358979323846
 
-static const hl_cosmology model = {.omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = 2.7255};
+static const hl_cosmology model = {
+    .omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = 2.7255};
 
 static void must(halo_status st)
 {
@@ -68,7 +69,8 @@ static void test_hermitian(void)
 static double _Complex mode_at(const setup *s, int64_t kx, int64_t ky, int64_t kz)
 {
     int64_t n = s->mesh->n;
-    double phase = -2.0 * PI * HL_LATTICE_OFFSET * (double)(kx + ky + kz) / (double)n; /* from the lattice point to the corner of the box */
+    double phase = -2.0 * PI * HL_LATTICE_OFFSET * (double)(kx + ky + kz) /
+                   (double)n; /* from the lattice point to the corner of the box */
     return ((double _Complex *)s->a)[((kx + n) % n * n + (ky + n) % n) * (n / 2 + 1) + kz] * cexp(I * phase);
 }
 
@@ -88,7 +90,8 @@ static void test_resolutions(void)
             }
     tap_ok(worst <= 1e-13 * most, "the modes of 8^3 cells are those of 20^3 cells: %.1e", worst / most);
     must(hl_ic_modes(NULL, coarse.mesh, &power, 100.0, 1, 1, coarse.a));
-    tap_ok(cabs(mode_at(&coarse, 1, 0, 0) - mode_at(&fine, 1, 0, 0)) > 1e-3 * most, "another universe has other modes");
+    tap_ok(cabs(mode_at(&coarse, 1, 0, 0) - mode_at(&fine, 1, 0, 0)) > 1e-3 * most,
+           "another universe has other modes");
     close_mesh(&coarse);
     close_mesh(&fine);
 }
@@ -112,7 +115,8 @@ static void add_sphere(void *arg, int64_t kx, int64_t ky, double _Complex *modes
 {
     sphere_sum *s = arg;
     for (int64_t kz = 0; kz < 48; kz++) {
-        double w = hl_sphere_window(8.0 * s->unit * sqrt((double)(kx * kx + ky * ky + kz * kz))), m = cabs(modes[kz]);
+        double w = hl_sphere_window(8.0 * s->unit * sqrt((double)(kx * kx + ky * ky + kz * kz))),
+               m = cabs(modes[kz]);
         s->sum += (kz ? 2.0 : 1.0) * m * m * w * w;
     }
 }
@@ -134,9 +138,13 @@ static void test_sigma8(void)
         sum += sigma;
         square += sigma * sigma;
     }
-    double mean = sum / SEEDS, error = sqrt((square / SEEDS - mean * mean) / (SEEDS - 1)), exact = sqrt(expected.sum);
-    tap_ok(fabs(mean - exact) <= 3.0 * error, "sigma_8 of %d initial fields is the one asked for: %.4f +- %.4f, expected %.4f", SEEDS, mean, error, exact);
-    tap_ok(fabs(exact / 0.8 - 1.0) <= 0.005, "and this box and mesh hold nearly all of it: %.4f of 0.8", exact);
+    double mean = sum / SEEDS, error = sqrt((square / SEEDS - mean * mean) / (SEEDS - 1)),
+           exact = sqrt(expected.sum);
+    tap_ok(fabs(mean - exact) <= 3.0 * error,
+           "sigma_8 of %d initial fields is the one asked for: %.4f +- %.4f, expected %.4f", SEEDS, mean,
+           error, exact);
+    tap_ok(fabs(exact / 0.8 - 1.0) <= 0.005, "and this box and mesh hold nearly all of it: %.4f of 0.8",
+           exact);
     tap_ok(error <= 0.003, "and its scatter is that of so many modes: %.4f", error);
     close_mesh(&s);
 }
@@ -154,7 +162,9 @@ static void test_displacements(void)
     memset(s.a, 0, s.mesh->values * sizeof(double));
     for (int64_t i = 0; i < N; i++)
         for (int64_t j = 0; j < N; j++)
-            for (int64_t l = 0; l < N; l++) s.a[(i * N + j) * s.mesh->pitch + l] = amplitude * (cos(k * box * (double)i / N) + cos(k * box * (double)j / N)) / (N * N * N);
+            for (int64_t l = 0; l < N; l++)
+                s.a[(i * N + j) * s.mesh->pitch + l] =
+                    amplitude * (cos(k * box * (double)i / N) + cos(k * box * (double)j / N)) / (N * N * N);
     hl_mesh_forward(s.mesh, s.a);
     hl_lpt(s.mesh, s.a, s.b, &p);
     for (int64_t c = 0; c < p.count; c++) {
@@ -162,10 +172,13 @@ static void test_displacements(void)
         first = fmax(first, fabs(p.psi1[0][c] + amplitude * sin(x) / k));
         first = fmax(first, fabs(p.psi1[1][c] + amplitude * sin(y) / k) + fabs(p.psi1[2][c]));
         second = fmax(second, fabs(p.psi2[0][c] + amplitude * amplitude * sin(x) * cos(y) / (2.0 * k)));
-        second = fmax(second, fabs(p.psi2[1][c] + amplitude * amplitude * cos(x) * sin(y) / (2.0 * k)) + fabs(p.psi2[2][c]));
+        second = fmax(second, fabs(p.psi2[1][c] + amplitude * amplitude * cos(x) * sin(y) / (2.0 * k)) +
+                                  fabs(p.psi2[2][c]));
     }
-    tap_ok(first <= 1e-12 * box, "first order displacement of two crossed waves: %.1e Mpc/h from the exact one", first);
-    tap_ok(second <= 1e-12 * box, "second order displacement of two crossed waves: %.1e Mpc/h from the exact one", second);
+    tap_ok(first <= 1e-12 * box,
+           "first order displacement of two crossed waves: %.1e Mpc/h from the exact one", first);
+    tap_ok(second <= 1e-12 * box,
+           "second order displacement of two crossed waves: %.1e Mpc/h from the exact one", second);
     hl_particles_free(&p);
     close_mesh(&s);
 }
@@ -173,7 +186,8 @@ static void test_displacements(void)
 static void scatter(hl_particles *p, uint64_t seed)
 {
     for (int64_t c = 0; c < p->count; c++)
-        for (int d = 0; d < 3; d++) p->x[d][c] = p->box * hl_rng_uniform(seed, HL_STREAM_TEST, (uint64_t)c, (uint64_t)d);
+        for (int d = 0; d < 3; d++)
+            p->x[d][c] = p->box * hl_rng_uniform(seed, HL_STREAM_TEST, (uint64_t)c, (uint64_t)d);
 }
 
 static void test_assignment(hl_scheme scheme)
@@ -184,12 +198,18 @@ static void test_assignment(hl_scheme scheme)
     double x[3][COUNT];
 
     for (int i = 0; i < COUNT; i++)
-        for (int d = 0; d < 3; d++) x[d][i] = i == 0 ? nextafter(50.0, 0.0) : i == 1 ? 0.0 : 50.0 * hl_rng_uniform(3, HL_STREAM_TEST, (uint64_t)i, (uint64_t)d);
+        for (int d = 0; d < 3; d++)
+            x[d][i] = i == 0   ? nextafter(50.0, 0.0)
+                      : i == 1 ? 0.0
+                               : 50.0 * hl_rng_uniform(3, HL_STREAM_TEST, (uint64_t)i, (uint64_t)d);
     hl_assign(scheme, &m, hl_scale_of(&m, 50.0, 0.0), x[0], x[1], x[2], COUNT, false, masses[0]);
-    for (int i = COUNT - 1; i >= 0; i--) hl_assign(scheme, &m, hl_scale_of(&m, 50.0, 0.0), &x[0][i], &x[1][i], &x[2][i], 1, true, masses[1]);
+    for (int i = COUNT - 1; i >= 0; i--)
+        hl_assign(scheme, &m, hl_scale_of(&m, 50.0, 0.0), &x[0][i], &x[1][i], &x[2][i], 1, true, masses[1]);
     for (int c = 0; c < N * N * N; c++) sum += masses[0][c];
-    tap_ok(fabs((double)sum / HL_MASS_UNIT - COUNT) <= 1e-8, "%s conserves mass: %.1e", hl_scheme_name(scheme), (double)sum / HL_MASS_UNIT - COUNT);
-    tap_ok(memcmp(masses[0], masses[1], sizeof(masses[0])) == 0, "%s does not depend on the order of particles, to the bit", hl_scheme_name(scheme));
+    tap_ok(fabs((double)sum / HL_MASS_UNIT - COUNT) <= 1e-8, "%s conserves mass: %.1e",
+           hl_scheme_name(scheme), (double)sum / HL_MASS_UNIT - COUNT);
+    tap_ok(memcmp(masses[0], masses[1], sizeof(masses[0])) == 0,
+           "%s does not depend on the order of particles, to the bit", hl_scheme_name(scheme));
 }
 
 static void test_force(void)
@@ -199,7 +219,7 @@ static void test_force(void)
     hl_particles p;
     hl_pm pm;
     double drift = 0.0, size = 0.0;
-    
+
     must(hl_particles_alloc(NULL, N, 0, N, 80.0, &p));
     must(hl_pm_init(NULL, s.mesh, N, s.a, s.b, &pm));
     scatter(&p, 11);
@@ -215,7 +235,8 @@ static void test_force(void)
         }
         drift = fmax(drift, fabs(sum));
     }
-    tap_ok(drift <= 1e-10 * size, "momentum is conserved: sum of forces / sum of their sizes = %.1e <= 1e-10", drift / size);
+    tap_ok(drift <= 1e-10 * size, "momentum is conserved: sum of forces / sum of their sizes = %.1e <= 1e-10",
+           drift / size);
     hl_pm_free(&pm);
     hl_particles_free(&p);
     close_mesh(&s);
@@ -241,10 +262,13 @@ static void test_linear_force(void)
     hl_pm_density(&pm, &p);
     hl_pm_force(&pm, box, 1);
     for (int64_t c = 0; c < p.count; c++) {
-        double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]}, q = box * ((double)(c / N % N) + HL_LATTICE_OFFSET) / N;
-        worst = fmax(worst, fabs(hl_pm_gather(&pm, hl_scale_of(s.mesh, box, pm.shift), x) - size * sin(k * q)));
+        double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]},
+               q = box * ((double)(c / N % N) + HL_LATTICE_OFFSET) / N;
+        worst =
+            fmax(worst, fabs(hl_pm_gather(&pm, hl_scale_of(s.mesh, box, pm.shift), x) - size * sin(k * q)));
     }
-    tap_ok(worst <= 0.01 * size, "a displaced lattice feels its displacement: %.1e of it <= 1e-2", worst / size);
+    tap_ok(worst <= 0.01 * size, "a displaced lattice feels its displacement: %.1e of it <= 1e-2",
+           worst / size);
     hl_pm_free(&pm);
     hl_particles_free(&p);
     close_mesh(&s);

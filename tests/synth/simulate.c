@@ -7,22 +7,32 @@
 #include "synth/simulate.h"
 #include "synth/spectrum.h"
 
-static const hl_cosmology model = {.omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = 2.7255};
+static const hl_cosmology model = {
+    .omega_m = 0.3, .omega_b = 0.045, .h = 0.7, .n_s = 0.96, .sigma_8 = 0.8, .t_cmb = 2.7255};
 
 static hl_simulation_options options(int64_t particles, int64_t grid)
 {
-    return (hl_simulation_options){.grid = grid, .particles = particles, .mesh = particles, .steps = 10, .start = 9, .scheme = HL_CIC, .wiggles = true,
-                                   .redshifts = 2, .redshift = {0, 3}, .threads = 1};
+    return (hl_simulation_options){.grid = grid,
+                                   .particles = particles,
+                                   .mesh = particles,
+                                   .steps = 10,
+                                   .start = 9,
+                                   .scheme = HL_CIC,
+                                   .wiggles = true,
+                                   .redshifts = 2,
+                                   .redshift = {0, 3},
+                                   .threads = 1};
 }
 
 /* A universe of seed 5; freed by the caller. */
 static float *make(const hl_simulation_options *o, double box, uint64_t universe)
 {
-    hl_simulation *s;
+    hl_simulation *s = NULL;
     float *full = calloc((size_t)(o->grid * o->grid * o->grid * o->redshifts), sizeof(*full));
 
     if (!full || hl_simulation_create(NULL, o, &s) != HALO_OK) tap_bail("%s", halo_error_message(NULL));
-    if (hl_simulate(s, &model, box, 5, universe, full, NULL) != HALO_OK) tap_bail("%s", halo_error_message(NULL));
+    if (hl_simulate(s, &model, box, 5, universe, full, NULL) != HALO_OK)
+        tap_bail("%s", halo_error_message(NULL));
     hl_simulation_destroy(s);
     return full;
 }
@@ -46,7 +56,8 @@ static void test_counts(void)
     full = make(&o, 128.0, 0);
     sum[0] = 0.0;
     for (int c = 0; c < 16 * 16 * 16; c++) sum[0] += (double)full[2 * c];
-    tap_ok(fabs(sum[0] / 4096.0 - 1.0) <= 1e-5, "and 1 within rounding with clouds: %.1e", sum[0] / 4096.0 - 1.0);
+    tap_ok(fabs(sum[0] / 4096.0 - 1.0) <= 1e-5, "and 1 within rounding with clouds: %.1e",
+           sum[0] / 4096.0 - 1.0);
     free(full);
 }
 
@@ -65,7 +76,8 @@ static void test_growth(void)
     const double box = 512.0, volume = box * box * box, unit = 2.0 * 3.14159265358979323846 / box;
     hl_shell now[16], then[16];
     hl_power linear = hl_power_prepare(&model, true);
-    double d0 = hl_lpt_growth_at(&model, 1.0).d1, d3 = hl_lpt_growth_at(&model, 0.25).d1, late = 0.0, early = 0.0, sum = 0.0, expected = 0.0, modes = 0.0;
+    double d0 = hl_lpt_growth_at(&model, 1.0).d1, d3 = hl_lpt_growth_at(&model, 0.25).d1, late = 0.0,
+           early = 0.0, sum = 0.0, expected = 0.0, modes = 0.0;
     float *full = make(&o, box, 1);
 
     spectrum(full, 32, 0, now);
@@ -74,13 +86,15 @@ static void test_growth(void)
         late += now[m].power * now[m].modes / (d0 * d0);
         early += then[m].power * then[m].modes / (d3 * d3);
     }
-    tap_ok(fabs(late / early - 1.0) <= 0.05, "the largest scales grow as D^2 from z = 3 to 0: ratio %.3f", late / early);
+    tap_ok(fabs(late / early - 1.0) <= 0.05, "the largest scales grow as D^2 from z = 3 to 0: ratio %.3f",
+           late / early);
     for (int m = 1; m < 8; m++) {
         sum += then[m].modes * then[m].power * volume / hl_power_at(&linear, then[m].k * unit);
         expected += then[m].modes * d3 * d3;
         modes += then[m].modes;
     }
-    tap_ok(fabs(sum / expected - 1.0) <= 4.0 / sqrt(modes) + 0.03, "and agree with linear theory at z = 3: ratio %.3f with %.0f modes", sum / expected, modes);
+    tap_ok(fabs(sum / expected - 1.0) <= 4.0 / sqrt(modes) + 0.03,
+           "and agree with linear theory at z = 3: ratio %.3f with %.0f modes", sum / expected, modes);
     free(full);
 }
 
@@ -156,9 +170,12 @@ static void test_redshift_space(void)
     float *real = make(&o, 600.0, 6);
     o.rsd = true;
     float *redshift = make(&o, 600.0, 6);
-    double f = hl_growth_rate(&model, 1.0), kaiser = (1.0 + f) * (1.0 + f), ratio = anisotropy(redshift, 32) / anisotropy(real, 32);
+    double f = hl_growth_rate(&model, 1.0), kaiser = (1.0 + f) * (1.0 + f),
+           ratio = anisotropy(redshift, 32) / anisotropy(real, 32);
 
-    tap_ok(fabs(ratio / kaiser - 1.0) <= 0.2, "redshift space raises the power along the line of sight by (1 + f)^2: %.2f, %.2f expected", ratio, kaiser);
+    tap_ok(fabs(ratio / kaiser - 1.0) <= 0.2,
+           "redshift space raises the power along the line of sight by (1 + f)^2: %.2f, %.2f expected", ratio,
+           kaiser);
     free(real);
     free(redshift);
 }
@@ -170,14 +187,16 @@ static void test_perturbation_theory(void)
     o.steps = 0;
     float *alone = make(&o, 512.0, 7);
 
-    tap_ok(correlation(steps + 1, alone + 1, 4096) >= 0.995, "at z = 3 steps and perturbation theory agree: %.4f", correlation(steps + 1, alone + 1, 4096));
+    tap_ok(correlation(steps + 1, alone + 1, 4096) >= 0.995,
+           "at z = 3 steps and perturbation theory agree: %.4f", correlation(steps + 1, alone + 1, 4096));
     free(steps);
     free(alone);
 }
 
 static void refuse(const char *what, hl_simulation_options o)
 {
-    tap_ok(hl_simulation_check(NULL, &o) == HALO_ERR_USAGE, "%s is refused: %s", what, halo_error_message(NULL));
+    tap_ok(hl_simulation_check(NULL, &o) == HALO_ERR_USAGE, "%s is refused: %s", what,
+           halo_error_message(NULL));
 }
 
 static void test_refusals(void)
