@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests of comm
+# tests of comm; those on several ranks are a program here and a script of one line per number of ranks
+comm_fabric = tests/comm/fabric.c tests/comm/fabric.h
+
+check_PROGRAMS += tests/comm/routes.test
+TESTS += tests/comm/routes.test
+TESTS_FAST += tests/comm/routes.test
+tests_comm_routes_test_SOURCES = tests/comm/routes.c $(comm_fabric)

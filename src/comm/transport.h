@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transport.h -- how messages travel: isend, irecv, test, probe. Everything in comm that overlaps with computing is written over this, so that the
+ * same code runs over MPI, in one process (the tests) and on a simulated machine.
+ *
+ * Messages between two ranks with one tag arrive in the order they were sent. Nothing here blocks, except `allreduce`; a request makes progress
+ * only inside calls of its own transport, which belong to one thread at a time. Nothing is collective but `allreduce` and what says so.
+ */
+#ifndef HL_TRANSPORT_H
+#define HL_TRANSPORT_H
+
+#include "base/base.h"
+#include "halo/backend.h"
+
+typedef struct hl_transport hl_transport;
+
+/* A message on its way. Made by isend and irecv, over when test says so; the buffer belongs to it until then. */
+typedef struct hl_request {
+    enum { HL_REQUEST_NONE = 0, HL_REQUEST_HELD, HL_REQUEST_POSTED } state;
+    int peer, tag;
+    const void *buffer; /* of a send that is held back */
+    size_t bytes;
+    double release; /* clock, when held back */
+    union {
+        void *pointer;
+        int64_t number;
+    } native;
+} hl_request;
+
+typedef struct hl_transport_ops {
+    /* REQUIRED */
+    halo_status (*isend)(hl_transport *t, const void *buffer, size_t bytes, int peer, int tag, hl_request *request);
+    halo_status (*irecv)(hl_transport *t, void *buffer, size_t bytes, int peer, int tag, hl_request *request);
+    halo_status (*test)(hl_transport *t, hl_request *request, bool *done); /* done stays true afterwards */
+    halo_status (*probe)(hl_transport *t, int peer, int tag, int *from);   /* is a message waiting? peer < 0: of any rank; *from < 0: no */
+    void (*close)(hl_transport *t);
+    /* OPTIONAL: buffer[i] = sum over ranks, f32 or f64, blocking, collective; NULL: the algorithm `mpi` is not available */
+    halo_status (*allreduce)(hl_transport *t, void *buffer, int64_t count, halo_dtype type);
+} hl_transport_ops;
+
+struct hl_transport {
+    const hl_transport_ops *ops;
+    halo_context *ctx; /* of errors */
+    int rank, ranks;
+};
+
+/* A set of ranks in arithmetic progression: member i is rank base + i stride; this rank is member `index`. */
+typedef struct hl_ranks {
+    int base, stride, size, index;
+} hl_ranks;
+
+static inline int hl_ranks_member(const hl_ranks *g, int i) { return g->base + i * g->stride; }
+
+/* Waits for one message: spins shortly, then gives the core away. */
+halo_status hl_transport_wait(hl_transport *t, hl_request *request);
+
+/* One round of waiting for something that another thread or process does; `since` is the clock when the waiting began. Longer waits sleep longer, at most
+ * 20 microseconds, so that a waiting thread takes little of a core that others compute on. */
+void hl_pause(double since);
+
+/* Test hooks of the transport over MPI, read once when it is made:
+ *   HALO_TEST_COUNT_LIMIT=n          no MPI call gets a count above n (default INT_MAX)
+ *   HALO_TEST_LINK=seconds,bytes/s   each message of this rank leaves only after it would have passed such a link */
+typedef struct hl_link {
+    double latency, bandwidth; /* bandwidth 0: no link */
+} hl_link;
+
+#endif
