@@ -172,13 +172,13 @@ static int run_universe(hl_invocation *inv)
     hl_universes_progress result;
     int rc = HL_EXIT_OK;
 
+    hl_catch_signals();
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
     if (st == HALO_OK) st = read_settings(inv, s);
     if (st == HALO_OK) st = hl_universes_estimate_run(inv->ctx, s, &estimate);
     if (st == HALO_OK) say_estimate(inv, s, &estimate);
     if (st == HALO_OK && !hl_given(inv, "dry-run")) {
         st = check_memory(inv->ctx, &estimate);
-        hl_catch_signals();
         if (st == HALO_OK) st = hl_universes_make(inv->ctx, s, &hooks, &result);
         if (st == HALO_OK) rc = print_result(inv, s, &result);
     }

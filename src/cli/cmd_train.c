@@ -5,7 +5,7 @@
 
 static unsigned splits_of(const hl_settings *set)
 {
-    bool validates = set->data.synthetic || *set->data.validation;
+    bool validates = set->data.synthetic || *set->data.validation || set->data.split.n > 0;
     return 1u << HL_TRAIN | (validates ? 1u << HL_VALIDATION : 0);
 }
 

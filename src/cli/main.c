@@ -74,6 +74,7 @@ void hl_catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed write with its cause, not the end */
 }
 
 int hl_signal_caught(void) { return caught; }

@@ -35,6 +35,8 @@ static const hl_key keys[] = {
     KEY("data.train", HL_SETTING_TEXT, data.train, .fallback = "none", .none = "none", .help = "training data: an HDF5 file or a directory of them"),
     KEY("data.validation", HL_SETTING_TEXT, data.validation, .fallback = "none", .none = "none", .help = "validation data"),
     KEY("data.test", HL_SETTING_TEXT, data.test, .fallback = "none", .none = "none", .help = "held-out data for evaluate and predict"),
+    KEY("data.split", HL_SETTING_WORDS, data.split, .fallback = "[]",
+        .help = "cut data.train itself into training, validation and test: [0.8, 0.1, 0.1]; whole universes in the order of their names"),
     KEY("data.format", HL_SETTING_TEXT, data.format, .fallback = "auto",
         .help = "auto, cosmouniverse (one file per universe: full, unitPar) or halo (x, y)"),
     KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
@@ -113,6 +115,30 @@ static bool looks_like_file(const char *config)
     return strchr(config, '/') || (n > 5 && (strcmp(config + n - 5, ".yaml") == 0 || strcmp(config + n - 4, ".yml") == 0)) || hl_file_exists(config);
 }
 
+/* Fractions of data.split: two or three numbers that add up to at most 1. */
+static halo_status check_split(halo_context *ctx, const hl_words *w)
+{
+    double sum = 0;
+    for (int i = 0; i < w->n; i++) {
+        char *end;
+        double x = strtod(w->word[i], &end);
+        if (*end || !(x > 0 && x < 1)) return hl_fail(ctx, HALO_ERR_USAGE, "'data.split' has '%s', each part must be above 0 and below 1", w->word[i]);
+        sum += x;
+    }
+    if (w->n == 0 || ((w->n == 2 || w->n == 3) && sum <= 1 + 1e-9)) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'data.split' must be two or three parts that add up to at most 1, such as [0.8, 0.1, 0.1]");
+}
+
+static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        char *end;
+        double x = strtod(w->word[i], &end), before = i > 0 ? strtod(w->word[i - 1], NULL) : 0;
+        if (*end || !(x > before)) return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.at' must be rising epochs, such as [32, 64], not '%s'", w->word[i]);
+    }
+    return HALO_OK;
+}
+
 static halo_status check_together(halo_context *ctx, const hl_settings *s)
 {
     if (s->batch % s->train.accumulate != 0)
@@ -121,7 +147,8 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.warmup' (%g epochs) is longer than 'train.epochs' (%" PRId64 ")", s->schedule.warmup, s->train.epochs);
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
-    return HALO_OK;
+    HL_TRY(check_boundaries(ctx, &s->schedule.at));
+    return check_split(ctx, &s->data.split);
 }
 
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)

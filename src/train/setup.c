@@ -36,6 +36,25 @@ static const char *path_of(const hl_settings *set, hl_split split)
     return split == HL_TRAIN ? set->data.train : split == HL_VALIDATION ? set->data.validation : set->data.test;
 }
 
+/* With data.split, the universes [first, first + count) of data.train that belong to a split; all of them otherwise. */
+static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o)
+{
+    const hl_words *w = &run->set.data.split;
+    double before = 0;
+    hl_source *whole;
+    if (w->n == 0 || o->synthetic || *path_of(&run->set, split == HL_TRAIN ? HL_VALIDATION : split)) return HALO_OK;
+    o->path = run->set.data.train;
+    HL_TRY(hl_source_open(run->ctx, o, &whole));
+    int64_t groups = whole->info.groups;
+    hl_source_close(whole);
+    for (int i = 0; i < (int)split && i < w->n; i++) before += strtod(w->word[i], NULL);
+    double share = (int)split < w->n ? strtod(w->word[split], NULL) : 0;
+    o->group_first = (int64_t)floor(before * (double)groups + 0.5);
+    o->group_count = (int64_t)floor((before + share) * (double)groups + 0.5) - o->group_first;
+    if (o->group_count > 0) return HALO_OK;
+    return hl_fail(run->ctx, HALO_ERR_USAGE, "'data.split' leaves no universe for part %d of the %" PRId64 " in '%s'", (int)split + 1, groups, o->path);
+}
+
 static halo_status open_source(hl_run *run, hl_split split)
 {
     static const char *const names[] = {"data.train", "data.validation", "data.test"};
@@ -43,7 +62,7 @@ static halo_status open_source(hl_run *run, hl_split split)
     const hl_source *first = run->source[HL_TRAIN]; /* the others must look like it */
     hl_source_options o = {.path = path_of(set, split), .format = set->data.format, .synthetic = set->data.synthetic,
                            .synthetic_samples = set->data.samples, .seed = (uint64_t)set->seed + (uint64_t)split};
-    if (!*o.path && !set->data.synthetic) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
+    if (!*o.path && !set->data.synthetic && (set->data.split.n == 0 || !*set->data.train)) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
     memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
@@ -59,6 +78,7 @@ static halo_status open_source(hl_run *run, hl_split split)
         o.outputs = net->layer[net->layers - 1].out[0];
         halo_network_destroy(net);
     }
+    HL_TRY(split_range(run, split, &o));
     return hl_source_open(run->ctx, &o, &run->source[split]);
 }
 
