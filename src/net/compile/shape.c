@@ -94,11 +94,13 @@ static halo_status add_layer(hl_program *p, int i)
 static halo_status add_loss(hl_program *p)
 {
     const hl_value *out = &p->value[p->y[p->net->layers - 1]];
+    const hl_layout_class cls = out->cls; /* of the targets too: the loss runs over both side by side */
     int64_t ext[HALO_DIMS];
     hl_step *step;
     memcpy(ext, out->ext, sizeof(ext));
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "targets", &p->target));
     memcpy(p->value[p->target].ext, ext, sizeof(ext));
+    p->value[p->target].cls = cls;
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "sample weights", &p->weight));
     p->value[p->weight].ext[HALO_W] = ext[HALO_N];
     HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, -1, "loss", &p->loss));
