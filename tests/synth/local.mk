@@ -16,4 +16,6 @@ tests_synth_universes_test_SOURCES = tests/synth/universes.c
 tests_synth_universes_test_LDADD = libhalo_synth.la libhalo_core.la
 tests_synth_baseline_test_SOURCES = tests/synth/baseline.c
 tests_synth_baseline_test_LDADD = libhalo_synth.la libhalo_core.la
+TESTS += tests/synth/command.test
 endif
+dist_check_SCRIPTS += tests/synth/command.test
