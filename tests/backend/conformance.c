@@ -15,6 +15,7 @@ typedef struct subject {
     halo_device *dev;
     double tolerance;
     bool all_layouts; /* more than it lists */
+    int turn, turns;  /* takes every turns-th trial: thread counts share the work */
 } subject;
 
 enum { MAX_SUBJECTS = 16, MAX_IMPLS = 24, NOTES = 3 };
@@ -97,7 +98,8 @@ static void run_kind(const subject *subjects, int n, halo_op_kind kind, halo_dev
     for (int k = 0; k < trials_of(kind); k++) {
         trial t;
         trial_make(&t, kind, (uint64_t)k + 1, oracle);
-        for (int i = 0; i < n; i++) run_trial(&subjects[i], &t, oracle, &y[i], false);
+        for (int i = 0; i < n; i++)
+            if (k % subjects[i].turns == subjects[i].turn) run_trial(&subjects[i], &t, oracle, &y[i], false);
         trial_free(&t);
     }
     for (int i = 0; i < n; i++) report(&subjects[i], kind, &y[i]);
@@ -105,24 +107,39 @@ static void run_kind(const subject *subjects, int n, halo_op_kind kind, halo_dev
 
 /* ---------------------------------------------------------------------------------------------------------- subjects */
 
-static void add_subject(subject *list, int *n, halo_context *ctx, const char *backend, halo_device_options options, double tolerance)
+/* NULL when it does not open here. */
+static subject *add_subject(subject *list, int *n, halo_context *ctx, const char *backend, halo_device_options options, double tolerance)
 {
     subject *s = &list[*n];
     HL_BUG_UNLESS(*n < MAX_SUBJECTS);
-    *s = (subject){.tolerance = tolerance, .all_layouts = strcmp(backend, "ref") == 0};
+    *s = (subject){.tolerance = tolerance, .all_layouts = strcmp(backend, "ref") == 0, .turns = 1};
     snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.f64 ? " f64" : "", options.isa ? " " : "", options.isa ? options.isa : "");
     if (options.threads)
         snprintf(s->name + strlen(s->name), sizeof(s->name) - strlen(s->name), " x%d", options.threads);
-    if (hl_device_open(ctx, backend, &options, &s->dev) == HALO_OK)
-        (*n)++;
-    else
+    if (hl_device_open(ctx, backend, &options, &s->dev) != HALO_OK) {
         tap_skip("%s: %s", s->name, halo_error_message(ctx));
+        return NULL;
+    }
+    (*n)++;
+    return s;
+}
+
+/* Each instruction set sees every trial, with 1, 2 and 3 threads in turn. */
+static void add_cpu(subject *list, int *n, halo_context *ctx)
+{
+    static const char *const isas[] = {"generic", "avx2", "avx512f"};
+    enum { COUNTS = 3 };
+    for (size_t i = 0; i < HL_COUNT(isas); i++)
+        for (int k = 0; k < COUNTS; k++) {
+            subject *s = add_subject(list, n, ctx, "cpu", (halo_device_options){.isa = isas[i], .threads = k + 1}, 5e-6);
+            if (!s) break;
+            s->turn = (k + (int)i) % COUNTS;
+            s->turns = COUNTS;
+        }
 }
 
 static int all_subjects(subject *list, halo_context *ctx)
 {
-    static const char *const isas[] = {"generic", "avx2", "avx512f"};
-    static const int threads[] = {1, 2, 3};
     int n = 0;
     for (const halo_backend *const *b = hl_backends(); *b; b++) {
         const char *name = (*b)->name;
@@ -130,9 +147,7 @@ static int all_subjects(subject *list, halo_context *ctx)
             add_subject(list, &n, ctx, name, (halo_device_options){.f64 = true}, 2e-13);
             add_subject(list, &n, ctx, name, (halo_device_options){.f64 = false}, 2e-7);
         } else if (strcmp(name, "cpu") == 0) {
-            for (size_t i = 0; i < HL_COUNT(isas); i++)
-                for (size_t k = 0; k < HL_COUNT(threads); k++)
-                    add_subject(list, &n, ctx, name, (halo_device_options){.isa = isas[i], .threads = threads[k]}, 5e-6);
+            add_cpu(list, &n, ctx);
         } else {
             add_subject(list, &n, ctx, name, (halo_device_options){.threads = 0}, 5e-6);
         }

@@ -543,9 +543,9 @@ static void run_all(const char *root, halo_device *const *devs, const char *cons
 
 int main(void)
 {
-    const char *data = getenv("HALO_TESTDATA"), *names[8];
+    const char *data = getenv("HALO_TESTDATA"), *names[8] = {NULL};
     halo_context *ctx;
-    halo_device *devs[8];
+    halo_device *devs[8] = {NULL};
     int n = 0;
     char root[512];
     if (!data) tap_skip_all("HALO_TESTDATA is not set");
