@@ -83,13 +83,17 @@ typedef struct hl_gather_spec {
     int64_t kernel[3];
     int phases;
     const hl_gather_dim (*dims)[3]; /* [phases], copied */
-    bool accumulate, pad;           /* pad: copy the input into scratch with a margin of zeros first */
+    bool accumulate;
+    bool pad;    /* copy the input into scratch with a margin of zeros first */
+    bool stream; /* store past the caches where the weights allow one pass */
     halo_act act;
     float slope;
 } hl_gather_spec;
 
 /* Every input cell that is read lies in the box or its margin. */
 bool hl_gather_inside(const hl_gather_spec *s);
+/* The output is larger than caches are: streaming may pay. */
+bool hl_gather_large(const hl_gather_spec *s);
 halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gather **out);
 size_t hl_gather_scratch(const hl_gather *g);
 double hl_gather_items(const hl_gather *g);

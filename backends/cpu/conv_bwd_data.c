@@ -8,7 +8,7 @@
  */
 #include "conv.h"
 
-enum { DIRECT = 1, PADDED, MOST_PHASES = 4096 };
+enum { PADDED = 1, STREAMED = 2, MOST_PHASES = 4096 };
 
 typedef struct bwd_plan {
     struct hl_onednn *library; /* else: */
@@ -65,10 +65,12 @@ static bool bwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
 
 static bool bwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
 {
+    static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream"};
+    int id = (spec->pad ? PADDED : 0) | (spec->stream ? STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
-    hl_cpu_candidate(&dev->super, spec->pad ? "direct-pad" : "direct", hl_gather_items(g), out);
-    out->id = spec->pad ? PADDED : DIRECT;
+    hl_cpu_candidate(&dev->super, names[id], hl_gather_items(g), out);
+    out->id = id;
     out->scratch = hl_gather_scratch(g);
     out->image = spec->image;
     out->image_bytes = hl_image_bytes(spec->image, s->out, s->in, s->w.kernel);
@@ -83,9 +85,11 @@ static int bwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_gather_spec spec;
     int n = 0;
     if (bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) {
-        bool inside = hl_gather_inside(&spec);
-        for (int i = 0; i < (inside ? 1 : 2); i++) {
-            spec.pad = i == 1;
+        bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec);
+        for (int i = 0; i < 4; i++) {
+            spec.stream = i < 2;
+            spec.pad = i % 2;
+            if ((spec.stream && !large) || (spec.pad && inside)) continue;
             n += bwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
         }
         free(dims);
@@ -99,7 +103,8 @@ static halo_status make_gather(halo_device *dev, const halo_op_desc *desc, const
     hl_gather_dim(*dims)[3];
     hl_gather_spec spec;
     if (!bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no '%s' for this convolution", choice->impl);
-    spec.pad = choice->id == PADDED;
+    spec.pad = choice->id & PADDED;
+    spec.stream = choice->id & STREAMED;
     halo_status st = hl_gather_make(hl_cpu(dev), &spec, out);
     free(dims);
     return st;

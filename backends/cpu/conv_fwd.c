@@ -2,12 +2,12 @@
 /*
  * conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p stride - pad_lo + k dilation]), as a gather of one phase.
  *
- * Candidates: "direct" reads x where it is (near the border of what may be read it leaves out rows and copies edges), "direct-pad" copies x with a
- * margin of zeros first, so that tiles at edges are like all others.
+ * Candidates: "direct" reads x where it is (near the border of what may be read it leaves out taps or copies edges), "direct-pad" copies x with a
+ * margin of zeros first, so that tiles at edges are like all others; "stream" stores a large y past the caches.
  */
 #include "conv.h"
 
-enum { DIRECT = 1, PADDED };
+enum { PADDED = 1, STREAMED = 2 };
 
 typedef struct fwd_plan {
     struct hl_onednn *library; /* else: */
@@ -52,10 +52,12 @@ static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
 /* Fills one candidate from a trial plan; false when it cannot be made. */
 static bool fwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
 {
+    static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream"};
+    int id = (spec->pad ? PADDED : 0) | (spec->stream ? STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
-    hl_cpu_candidate(&dev->super, spec->pad ? "direct-pad" : "direct", hl_gather_items(g), out);
-    out->id = spec->pad ? PADDED : DIRECT;
+    hl_cpu_candidate(&dev->super, names[id], hl_gather_items(g), out);
+    out->id = id;
     out->scratch = hl_gather_scratch(g);
     out->image = spec->image;
     out->image_bytes = hl_image_bytes(spec->image, s->out, s->in, s->w.kernel);
@@ -70,9 +72,11 @@ static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_gather_spec spec;
     int n = 0;
     if (fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) {
-        bool inside = hl_gather_inside(&spec);
-        for (int i = 0; i < (inside ? 1 : 2); i++) {
-            spec.pad = i == 1;
+        bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec);
+        for (int i = 0; i < 4; i++) {
+            spec.stream = i < 2;
+            spec.pad = i % 2;
+            if ((spec.stream && !large) || (spec.pad && inside)) continue;
             n += fwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
         }
     }
@@ -93,7 +97,8 @@ static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const ha
         return HALO_OK;
     }
     HL_BUG_UNLESS(fwd_spec(hl_cpu(dev), desc, &s, dim, &spec));
-    spec.pad = choice->id == PADDED;
+    spec.pad = choice->id & PADDED;
+    spec.stream = choice->id & STREAMED;
     HL_GOTO(st, hl_gather_make(hl_cpu(dev), &spec, &p->gather), undo_plan);
     p->bias = desc->t[HALO_B].dtype != HALO_NONE;
     if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);

@@ -14,6 +14,7 @@
 enum {
     WHOLE_WEIGHTS = 512 * 1024, /* bytes of weights walked per tile */
     CHUNK_WEIGHTS = 256 * 1024, /* bytes of weights that stay in the second-level cache */
+    LARGE_OUTPUT = 32 * 1024 * 1024,
     ITEMS_PER_THREAD = 8
 };
 
@@ -112,6 +113,11 @@ bool hl_gather_inside(const hl_gather_spec *s)
     return true;
 }
 
+bool hl_gather_large(const hl_gather_spec *s)
+{
+    return hl_operand_box_elements(&s->out) >= LARGE_OUTPUT / 4 && !s->accumulate && s->act < HALO_ACT_TANH;
+}
+
 /* The operand with just the margin that the phases read. */
 static halo_operand padded_operand(const hl_gather_spec *s)
 {
@@ -132,6 +138,13 @@ static halo_operand padded_operand(const hl_gather_spec *s)
 static enum hl_conv_step step_of(int64_t step, int lanes)
 {
     return step == lanes ? HL_STEP_LANES : step == 1 ? HL_STEP_ONE : step == 4 ? HL_STEP_FOUR : HL_STEP_LIST;
+}
+
+static bool all_threes(const gather_phase *p)
+{
+    for (int64_t r = 0; r < p->nrows; r++)
+        if (p->row[r].n != 3) return false;
+    return true;
 }
 
 /* Few registers, or lines too short for a wide tile, ask for more output vectors per input. */
@@ -156,6 +169,7 @@ static void choose_tile(hl_gather *g, gather_phase *p)
     const int64_t n[3] = {p->dim[0].n, p->dim[1].n, p->dim[2].n};
     int64_t positions = phase_inside(p) ? n[0] * n[1] * n[2] : n[2];
     p->step = step_of(p->dim[2].in_step * g->unit, g->kern->lanes);
+    if (p->step == HL_STEP_ONE && all_threes(p)) p->step = HL_STEP_THREE;
     p->group_v = group_vectors(g->kern, g->blocks, positions);
     int64_t most = g->kern->max_p[p->group_v];
     if (p->step == HL_STEP_LIST) most = hl_min64(most, HL_TILE_LIST);
@@ -276,6 +290,7 @@ halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gathe
     HL_GOTO(st, make_groups(g, group_v), undo_gather);
     g->w_vec = hl_image_terms(s->image, s->in.ext[HALO_C], s->kernel) * g->kern->lanes;
     g->together = g->w_vec * g->blocks * 4 <= WHOLE_WEIGHTS;
+    g->stream = s->stream && g->together;
     g->chunk_terms = g->together ? INT64_MAX : CHUNK_WEIGHTS / (group_v * g->kern->lanes * 4);
     for (int i = 0; i < s->phases; i++)
         if (g->phase[i].group_v) split_phase(g, &g->phase[i]);

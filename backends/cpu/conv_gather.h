@@ -45,7 +45,7 @@ struct hl_gather {
     bool together; /* all groups per tile: the weights fit the cache; else group by group, chunk_terms at a time */
     int64_t chunk_terms;
     int64_t max_rows, edge_floats, tile_floats, bias_floats, pad_floats, thread_bytes;
-    bool pad, accumulate;
+    bool pad, accumulate, stream;
     halo_act act;
     float slope;
 };

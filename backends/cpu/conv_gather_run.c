@@ -21,6 +21,7 @@ typedef struct worker {
     hl_conv_row *rows, *edge_rows; /* [max_rows] of a line near the border; of a tile at the edge */
     int32_t *which;                /* [max_rows] their numbers in the phase's list */
     float *edge, *tile;
+    bool stream;
 } worker;
 
 /* A box of output positions, and the part of the weights that meets it. */
@@ -104,6 +105,7 @@ static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, enum hl
         t->w = k->image + o->block * g->w_vec;
         t->bias = k->bias + o->block * lanes;
         t->y = y + o->block * t->y_vec;
+        t->stream = k->stream && !o->shared;
         if (o->shared)
             shared_tile(k, t, fn, g->out.ext[HALO_C] - o->block * lanes, np, list);
         else
@@ -165,8 +167,9 @@ static void run_line(const worker *k, const task *a, const line *l)
         x_at[i] = i * step;
         y_at[i] = i * t.y_step;
     }
-    for (int64_t i = 0; i < tiles; i++) {
-        hl_range r = hl_block_range(n, tiles, i);
+    hl_range r = {0, 0};
+    for (int64_t i = 0, size = n / tiles, larger = n % tiles; i < tiles; i++) {
+        r = (hl_range){r.hi, r.hi + size + (i < larger)};
         int np = (int)(r.hi - r.lo);
         t.x = l->x + r.lo * step;
         t.y = l->y + r.lo * t.y_step;
@@ -316,7 +319,9 @@ void hl_gather_run(const hl_gather *g, const float *in, const float *image, cons
         k.image = image;
         k.bias = bias ? own_bias : NULL;
         k.out = out + g->out_origin;
-#pragma omp for schedule(dynamic)
+        k.stream = g->stream && (uintptr_t)k.out % ((size_t)g->kern->lanes * sizeof(float)) == 0;
+#pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < items; i++) run_item(&k, i);
+        if (k.stream) g->kern->fence();
     }
 }

@@ -25,3 +25,14 @@ check_PROGRAMS += tests/backend/registry.test
 TESTS += tests/backend/registry.test
 TESTS_FAST += tests/backend/registry.test
 tests_backend_registry_test_SOURCES = tests/backend/registry.c
+
+if BACKEND_CPU
+check_PROGRAMS += tests/backend/conv_kernels.test
+TESTS += tests/backend/conv_kernels.test
+tests_backend_conv_kernels_test_SOURCES = tests/backend/conv_kernels.c
+
+# make tests/backend/bench_conv: times the convolutions of the zoo networks
+EXTRA_PROGRAMS += tests/backend/bench_conv
+tests_backend_bench_conv_SOURCES = tests/backend/bench_conv.c
+tests_backend_bench_conv_LDFLAGS = $(AM_LDFLAGS) $(OPENMP_CFLAGS)
+endif

@@ -35,14 +35,16 @@ typedef struct hl_conv_tile {
     const float *bias;          /* HL_START_BIAS: OV vectors */
     enum hl_conv_start start;
     bool leaky; /* y < 0: y *= slope */
+    bool stream; /* store past the caches; y aligned to V; fence before others read */
     float slope;
 } hl_conv_tile;
 
 typedef void hl_conv_tile_fn(const hl_conv_tile *t);
 
-/* LEFT, RIGHT, BOTH: as LANES, for rows of two and more taps on full channel blocks, at the edge of the input: the first position lacks the first
+/* THREE: as ONE, all rows of three terms.
+ * LEFT, RIGHT, BOTH: as LANES, for rows of two and more taps on full channel blocks, at the edge of the input: the first position lacks the first
  * tap, the last position the last. */
-enum hl_conv_step { HL_STEP_LANES, HL_STEP_LEFT, HL_STEP_RIGHT, HL_STEP_BOTH, HL_STEP_ONE, HL_STEP_FOUR, HL_STEP_LIST, HL_STEPS };
+enum hl_conv_step { HL_STEP_LANES, HL_STEP_LEFT, HL_STEP_RIGHT, HL_STEP_BOTH, HL_STEP_ONE, HL_STEP_THREE, HL_STEP_FOUR, HL_STEP_LIST, HL_STEPS };
 enum { HL_TILE_V = 4, HL_TILE_P = 14, HL_TILE_LIST = 8 };
 
 /* ------------------------------------------------------------------------------------------------ correlate: backward weights */
@@ -78,6 +80,7 @@ typedef struct hl_conv_kern {
     hl_conv_tile_fn *tile[HL_STEPS][HL_TILE_V + 1][HL_TILE_P + 1]; /* [step][OV][P] */
     hl_conv_corr_fn *run[HL_RUN_J + 1][HL_RUN_R + 1];              /* [J][R] */
     hl_conv_corr_fn *slide[HL_SLIDE_K + 1];                        /* [K] */
+    void (*fence)(void); /* after streamed stores of this thread */
     /* sum[lanes] += V(dy) over a block of rows */
     void (*sum)(const hl_conv_corr *c);
     /* out[v * out_step + t] (+)= in[t * lanes + v], v < nv, t < nt: channel-blocked weight gradients to plain ones */

@@ -14,6 +14,10 @@ typedef float vf __attribute__((vector_size(HL_LANES * 4)));
 typedef int32_t vi __attribute__((vector_size(HL_LANES * 4)));
 typedef float vfu __attribute__((vector_size(HL_LANES * 4), aligned(4), may_alias));
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #define HL_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define HL_UNROLL _Pragma("clang loop unroll(full)")
@@ -38,6 +42,31 @@ typedef float vfu __attribute__((vector_size(HL_LANES * 4), aligned(4), may_alia
 
 HL_INLINE vf load(const float *p) { return *(const vfu *)p; }
 HL_INLINE void store(float *p, vf v) { *(vfu *)p = v; }
+
+/* Past the caches: for results that nobody reads before they would have been evicted. p is aligned to V. */
+HL_INLINE void stream(float *p, vf v)
+{
+#if defined(__AVX512F__) && HL_LANES == 16
+    _mm512_stream_ps(p, (__m512)v);
+#elif defined(__AVX__)
+    __m256 part[HL_LANES / 8];
+    memcpy(part, &v, sizeof(v));
+    HL_UNROLL for (int i = 0; i < HL_LANES / 8; i++) _mm256_stream_ps(p + i * 8, part[i]);
+#elif defined(__SSE2__)
+    __m128 part[HL_LANES / 4];
+    memcpy(part, &v, sizeof(v));
+    HL_UNROLL for (int i = 0; i < HL_LANES / 4; i++) _mm_stream_ps(p + i * 4, part[i]);
+#else
+    store(p, v);
+#endif
+}
+
+static void fence(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
 
 /* ------------------------------------------------------------------------------------------------------------------- tiles */
 
@@ -73,8 +102,13 @@ HL_INLINE void tile_finish(const hl_conv_tile *t, int ov, int np, bool list, vf 
         HL_UNROLL for (int o = 0; o < ov; o++)
             HL_UNROLL for (int p = 0; p < np; p++) acc[o][p] = leaky(acc[o][p], t->slope);
     }
-    HL_UNROLL for (int o = 0; o < ov; o++)
-        HL_UNROLL for (int p = 0; p < np; p++) store(tile_y(t, o, p, list), acc[o][p]);
+    if (t->stream) {
+        HL_UNROLL for (int o = 0; o < ov; o++)
+            HL_UNROLL for (int p = 0; p < np; p++) stream(tile_y(t, o, p, list), acc[o][p]);
+    } else {
+        HL_UNROLL for (int o = 0; o < ov; o++)
+            HL_UNROLL for (int p = 0; p < np; p++) store(tile_y(t, o, p, list), acc[o][p]);
+    }
 }
 
 /* The terms [j0, j1) of a row for positions [p0, p1). */
@@ -103,6 +137,26 @@ HL_INLINE void tile_cut(const hl_conv_tile *t, int ov, int np, int left, int rig
         if (left) tile_terms(acc, x, w, w_vec, 0, first, ov, 1, np, HL_LANES);
         tile_terms(acc, x, w, w_vec, first, last, ov, 0, np, HL_LANES);
         if (right) tile_terms(acc, x, w, w_vec, last, row->n, ov, 0, np - 1, HL_LANES);
+    }
+    tile_finish(t, ov, np, false, acc);
+}
+
+/* One channel and three taps along w: rows of three terms, too short for a loop. */
+HL_INLINE void tile_three(const hl_conv_tile *t, int ov, int np)
+{
+    vf acc[HL_TILE_V][HL_TILE_P];
+    tile_start(t, ov, np, false, acc);
+    for (const hl_conv_row *row = t->rows, *end = t->rows + t->nrows; row < end; row++) {
+        const float *x = t->x + row->x, *w = t->w + row->w * HL_LANES;
+        HL_UNROLL for (int j = 0; j < 3; j++)
+        {
+            vf wv[HL_TILE_V];
+            HL_UNROLL for (int o = 0; o < ov; o++) wv[o] = load(w + o * t->w_vec + j * HL_LANES);
+            HL_UNROLL for (int p = 0; p < np; p++)
+            {
+                HL_UNROLL for (int o = 0; o < ov; o++) acc[o][p] += wv[o] * x[p + j];
+            }
+        }
     }
     tile_finish(t, ov, np, false, acc);
 }
@@ -182,6 +236,16 @@ TILES_8(right, 2, 4)
 TILES_14(both, 3, 1)
 TILES_14(both, 3, 2)
 TILES_8(both, 3, 4)
+
+#undef TILE
+#define TILE(name, step, ov, np)                                                                             \
+    static void tile_##name##_##ov##_##np(const hl_conv_tile *t)                                             \
+    {                                                                                                        \
+        if ((ov) * (np) <= HL_REGS) tile_three(t, ov, np);                                                   \
+    }
+TILES_14(three, 1, 1)
+TILES_14(three, 1, 2)
+TILES_8(three, 1, 4)
 
 /* --------------------------------------------------------------------------------------------------------------------- runs */
 
@@ -345,6 +409,7 @@ const hl_conv_kern HL_TABLE = {
     .slide_i = {[1] = SLIDE_LANES(1), [2] = SLIDE_LANES(2), [3] = SLIDE_LANES(3)},
     .tile = {[HL_STEP_LANES] = {[1] = {LIST_14(lanes, 1)}, [2] = {LIST_14(lanes, 2)}, [4] = {LIST_8(lanes, 4)}},
              [HL_STEP_ONE] = {[1] = {LIST_14(one, 1)}, [2] = {LIST_14(one, 2)}, [4] = {LIST_8(one, 4)}},
+             [HL_STEP_THREE] = {[1] = {LIST_14(three, 1)}, [2] = {LIST_14(three, 2)}, [4] = {LIST_8(three, 4)}},
              [HL_STEP_FOUR] = {[1] = {LIST_14(four, 1)}, [2] = {LIST_14(four, 2)}, [4] = {LIST_8(four, 4)}},
              [HL_STEP_LEFT] = {[1] = {LIST_14(left, 1)}, [2] = {LIST_14(left, 2)}, [4] = {LIST_8(left, 4)}},
              [HL_STEP_RIGHT] = {[1] = {LIST_14(right, 1)}, [2] = {LIST_14(right, 2)}, [4] = {LIST_8(right, 4)}},
@@ -352,6 +417,7 @@ const hl_conv_kern HL_TABLE = {
              [HL_STEP_LIST] = {[1] = {LIST_8(list, 1)}, [2] = {LIST_8(list, 2)}, [4] = {LIST_8(list, 4)}}},
     .run = {RUN_LIST(1), RUN_LIST(2), RUN_LIST(3), RUN_LIST(4)},
     .slide = {[1] = slide_1, [2] = slide_2, [3] = slide_3},
+    .fence = fence,
     .sum = sum_rows,
     .spread = spread,
 };
