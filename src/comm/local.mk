@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # comm: everything that speaks MPI
+haloinclude_HEADERS += include/halo/halo_mpi.h
 libhalo_core_la_SOURCES += \
+	src/comm/agree.c \
+	src/comm/comm.c src/comm/comm.h \
+	src/comm/launch.c src/comm/launch.h \
+	src/comm/mpi_calls.c src/comm/mpi_calls.h \
+	src/comm/nodes.c src/comm/nodes.h \
 	src/comm/reduction.c src/comm/reduction.h \
 	src/comm/route.c src/comm/route.h \
 	src/comm/route_hierarchical.c \
 	src/comm/route_rabenseifner.c \
 	src/comm/route_ring.c \
 	src/comm/transport.c src/comm/transport.h \
+	src/comm/transport_mpi.c \
 	src/comm/wire.c src/comm/wire.h src/comm/wire_body.h

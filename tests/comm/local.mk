@@ -6,3 +6,8 @@ check_PROGRAMS += tests/comm/routes.test
 TESTS += tests/comm/routes.test
 TESTS_FAST += tests/comm/routes.test
 tests_comm_routes_test_SOURCES = tests/comm/routes.c $(comm_fabric)
+
+check_PROGRAMS += tests/comm/places.test
+TESTS += tests/comm/places.test
+TESTS_FAST += tests/comm/places.test
+tests_comm_places_test_SOURCES = tests/comm/places.c

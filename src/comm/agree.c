@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agree.c -- the small blocking collectives; "did any rank fail" is the one that is called most. */
+#include "comm/mpi_calls.h"
+
+#include "tensor/operand.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+typedef struct failure {
+    int status;
+    char message[1024];
+} failure;
+
+/* The message of `rank` on a rank that did not fail itself. */
+static halo_status adopt(halo_context *ctx, int rank, const failure *f)
+{
+    char text[sizeof(f->message) + 32];
+    snprintf(text, sizeof(text), "rank %d: %s", rank, f->message);
+    hl_set_error(ctx, text);
+    if (ctx->rank == 0) hl_log(ctx, HALO_LOG_ERROR, "%s", text);
+    return (halo_status)f->status;
+}
+
+halo_status hl_agree(halo_context *ctx, halo_status mine)
+{
+    const struct halo_comm *c = ctx->comm;
+    if (!c) return mine;
+    int first = mine == HALO_OK ? INT_MAX : ctx->rank;
+    HL_MPI(ctx, MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, c->world));
+    if (first == INT_MAX) return HALO_OK;
+    failure f = {.status = mine};
+    if (mine != HALO_OK) snprintf(f.message, sizeof(f.message), "%s", halo_error_message(ctx));
+    HL_TRY(hl_mpi_broadcast(c, c->world, &f, sizeof(f), first));
+    return mine != HALO_OK ? mine : adopt(ctx, first, &f);
+}
+
+halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root)
+{
+    return ctx->comm ? hl_mpi_broadcast(ctx->comm, ctx->comm->world, bytes, size, root) : HALO_OK;
+}
+
+halo_status hl_comm_gather(halo_context *ctx, const void *mine, size_t size, void *all)
+{
+    const struct halo_comm *c = ctx->comm;
+    if (!c) {
+        memcpy(all, mine, size);
+        return HALO_OK;
+    }
+    if ((int64_t)size <= c->limit) {
+        HL_MPI(ctx, MPI_Allgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, c->world));
+        return HALO_OK;
+    }
+    memcpy((char *)all + (size_t)ctx->rank * size, mine, size);
+    for (int r = 0; r < ctx->ranks; r++) HL_TRY(hl_mpi_broadcast(c, c->world, (char *)all + (size_t)r * size, size, r));
+    return HALO_OK;
+}
+
+halo_status hl_comm_sum(halo_context *ctx, double *x, int64_t n) { return hl_comm_sum_buffer(ctx, x, n, HALO_F64); }
+
+halo_status hl_comm_max(halo_context *ctx, double *x, int64_t n)
+{
+    return ctx->comm ? hl_mpi_allreduce(ctx->comm, ctx->comm->world, x, n, sizeof(*x), MPI_DOUBLE, MPI_MAX) : HALO_OK;
+}
+
+halo_status hl_comm_sum_buffer(halo_context *ctx, void *buffer, int64_t count, halo_dtype type)
+{
+    if (!ctx->comm) return HALO_OK;
+    HL_BUG_UNLESS(type == HALO_F32 || type == HALO_F64);
+    return hl_mpi_allreduce(ctx->comm, ctx->comm->world, buffer, count, hl_dtype_size(type), type == HALO_F64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM);
+}
+
+halo_status hl_comm_barrier(halo_context *ctx)
+{
+    if (ctx->comm) HL_MPI(ctx, MPI_Barrier(ctx->comm->world));
+    return HALO_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm.c -- a context on a communicator: the duplicate, its nodes, its end. */
+#include "comm/comm.h"
+
+#include "comm/launch.h"
+#include "comm/mpi_calls.h"
+#include "comm/nodes.h"
+#include "halo/halo_mpi.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static void detach(struct halo_comm *c)
+{
+    bool started = c->started;
+    if (c->world != MPI_COMM_NULL) MPI_Comm_free(&c->world);
+    free(c);
+    if (started) MPI_Finalize();
+}
+
+/* Ordered by node, errors returned. */
+static halo_status take_apart(struct halo_comm *c, MPI_Comm comm)
+{
+    halo_context *ctx = c->ctx;
+    MPI_Comm node = MPI_COMM_NULL;
+    int ranks, rank, leader, *leaders = NULL, *order = NULL;
+    halo_status st;
+    HL_MPI(ctx, MPI_Comm_size(comm, &ranks));
+    HL_MPI(ctx, MPI_Comm_rank(comm, &rank));
+    HL_MPI(ctx, MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
+    leader = rank;
+    HL_GOTO(st, hl_mpi_check(ctx, MPI_Bcast(&leader, 1, MPI_INT, 0, node), "MPI_Bcast"), free_node);
+    HL_GOTO(st, hl_calloc(ctx, 2 * (size_t)ranks, sizeof(int), "a list of ranks", &leaders), free_node);
+    order = leaders + ranks;
+    HL_GOTO(st, hl_mpi_check(ctx, MPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, comm), "MPI_Allgather"), free_list);
+    hl_node_order(leaders, ranks, order);
+    hl_node_place p = hl_node_find(leaders, ranks, rank);
+    HL_GOTO(st, hl_mpi_check(ctx, MPI_Comm_split(comm, 0, order[rank], &c->world), "MPI_Comm_split"), free_list);
+    MPI_Comm_set_errhandler(c->world, MPI_ERRORS_RETURN);
+    c->place = (hl_place){.rank = order[rank], .ranks = ranks, .local = p.local, .locals = p.locals, .node = p.node, .nodes = p.nodes,
+                          .node_size = p.node_size};
+free_list:
+    free(leaders);
+free_node:
+    MPI_Comm_free(&node);
+    return st;
+}
+
+/* Test hooks, see transport.h. */
+static void read_hooks(struct halo_comm *c)
+{
+    const char *limit = getenv("HALO_TEST_COUNT_LIMIT"), *link = getenv("HALO_TEST_LINK");
+    c->limit = INT_MAX;
+    if (limit) c->limit = hl_max64(1, hl_min64(INT_MAX, strtoll(limit, NULL, 10)));
+    if (!link) return;
+    char *end;
+    c->link.latency = strtod(link, &end);
+    c->link.bandwidth = *end == ',' ? strtod(end + 1, NULL) : 0;
+}
+
+halo_status hl_comm_attach(halo_context *ctx, MPI_Comm comm, bool started)
+{
+    struct halo_comm *c;
+    int level = MPI_THREAD_SINGLE;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*c), "a communicator", &c));
+    *c = (struct halo_comm){.ctx = ctx, .world = MPI_COMM_NULL};
+    read_hooks(c);
+    halo_status st = take_apart(c, comm);
+    if (st != HALO_OK) {
+        detach(c);
+        return st;
+    }
+    c->started = started;
+    MPI_Query_thread(&level);
+    c->place.threads = level == MPI_THREAD_MULTIPLE;
+    ctx->comm = c;
+    ctx->comm_destroy = detach;
+    ctx->rank = c->place.rank;
+    ctx->ranks = c->place.ranks;
+    return HALO_OK;
+}
+
+/* The local part can fail on one rank only (options, memory): agreed before anything collective is begun. */
+static halo_status create_on(MPI_Comm comm, const halo_context_options *options, bool started, halo_context **out)
+{
+    halo_context *ctx = NULL;
+    halo_status st = halo_context_create(options, &ctx);
+    int failed = st != HALO_OK, any = 0;
+    HL_GOTO(st, hl_mpi_check(NULL, MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce"), destroy);
+    if (any) {
+        st = failed ? HALO_ERR_USAGE : hl_fail(NULL, HALO_ERR_COMM, "another rank cannot make its context");
+        goto destroy;
+    }
+    st = hl_comm_attach(ctx, comm, started);
+    if (st != HALO_OK) hl_set_error(NULL, halo_error_message(ctx));
+destroy:
+    if (st == HALO_OK)
+        *out = ctx;
+    else
+        halo_context_destroy(ctx);
+    return st;
+}
+
+halo_status halo_mpi_context_create(MPI_Comm comm, const halo_context_options *options, halo_context **ctx)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended) return hl_fail(NULL, HALO_ERR_USAGE, "MPI is not initialised");
+    if (comm == MPI_COMM_NULL) return hl_fail(NULL, HALO_ERR_USAGE, "the communicator is MPI_COMM_NULL");
+    return create_on(comm, options, false, ctx);
+}
+
+halo_status halo_mpi_context_create_f(MPI_Fint comm, const halo_context_options *options, halo_context **ctx)
+{
+    return halo_mpi_context_create(MPI_Comm_f2c(comm), options, ctx);
+}
+
+void halo_mpi_rank(const halo_context *ctx, int *rank, int *ranks)
+{
+    if (rank) *rank = ctx->rank;
+    if (ranks) *ranks = ctx->ranks;
+}
+
+hl_place hl_comm_place(const halo_context *ctx)
+{
+    if (ctx->comm) return ctx->comm->place;
+    return (hl_place){.ranks = 1, .locals = 1, .nodes = 1, .node_size = 1, .threads = true};
+}
+
+/* Several processes that do not know of each other; world 0: before MPI_Init. */
+static halo_status check_launch(int world)
+{
+    char text[256];
+    if (!hl_launch_mistake(hl_process_variable, NULL, world, text, sizeof(text))) return HALO_OK;
+    return hl_fail(NULL, HALO_ERR_USAGE, "%s", text);
+}
+
+halo_status hl_world_create(const halo_context_options *options, halo_context **ctx)
+{
+    if (!hl_launched(hl_process_variable, NULL)) return halo_context_create(options, ctx);
+#ifdef OMPI_MAJOR_VERSION
+    HL_TRY(check_launch(0));
+#endif
+    int level, ranks = 0;
+    HL_MPI(NULL, MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level));
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    halo_status st = check_launch(ranks);
+    if (st == HALO_OK) st = create_on(MPI_COMM_WORLD, options, true, ctx);
+    if (st != HALO_OK) MPI_Finalize();
+    return st;
+}
+
+void hl_comm_abort(halo_context *ctx, int exit_code)
+{
+    if (ctx && ctx->comm) MPI_Abort(ctx->comm->world, exit_code);
+    _Exit(exit_code);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm.h -- the ranks of a context: where they are, and the few small collectives that a training loop needs. Nothing here names MPI.
+ *
+ * A context without a communicator is one rank: everything below then does nothing, or copies. All functions marked collective are called by every rank in
+ * the same order, by the thread that the context belongs to, and block.
+ */
+#ifndef HL_COMM_H
+#define HL_COMM_H
+
+#include "base/context.h"
+#include "comm/transport.h"
+
+/* ---------------------------------------------------------------------------------------------------------- world */
+
+/* For programs: a context on all ranks that a launcher started, after MPI_Init; destroying it calls MPI_Finalize. Where no launcher is seen (launch.h), MPI
+ * is not touched and the context has one rank. HALO_ERR_USAGE: the launcher started several processes that do not know of each other. Collective. */
+halo_status hl_world_create(const halo_context_options *options, halo_context **ctx);
+
+/* Ends all ranks at once: after an error that the others cannot know of, instead of destroying the context. Does not return. */
+void hl_comm_abort(halo_context *ctx, int exit_code) __attribute__((noreturn));
+
+typedef struct hl_place {
+    int rank, ranks;
+    int local, locals; /* this rank in its node, and how many are there; ranks of a node are contiguous */
+    int node, nodes;
+    int node_size;     /* ranks of every node where they are all equal, else 0 */
+    bool threads;      /* a communication thread is possible (MPI_THREAD_MULTIPLE) */
+} hl_place;
+
+hl_place hl_comm_place(const halo_context *ctx);
+
+/* ------------------------------------------------------------------------------------------------------ agreement */
+
+/* Did any rank fail? Called by all after a step that can fail, before the next collective. HALO_OK if all are OK; else on the ranks that failed their own status
+ * (and message); on all others the status of the first that failed, and its message as "rank 3: ...", which rank 0 also logs. Collective. */
+halo_status hl_agree(halo_context *ctx, halo_status mine);
+#define HL_AGREE(ctx, expr) HL_TRY(hl_agree((ctx), (expr)))
+
+/* Bytes of `root` to all, any size. Collective. */
+halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root);
+/* `size` bytes of each rank, in the order of ranks, to all[ranks * size]. Collective. */
+halo_status hl_comm_gather(halo_context *ctx, const void *mine, size_t size, void *all);
+/* x[i] = sum (largest) over ranks, the same bits everywhere. NaN of any rank gives NaN in sums. Collective. */
+halo_status hl_comm_sum(halo_context *ctx, double *x, int64_t n);
+halo_status hl_comm_max(halo_context *ctx, double *x, int64_t n);
+/* The same sum for a buffer of f32 or f64. Collective. */
+halo_status hl_comm_sum_buffer(halo_context *ctx, void *buffer, int64_t count, halo_dtype type);
+halo_status hl_comm_barrier(halo_context *ctx);
+
+/* A transport of its own over the context's ranks (a duplicate of the communicator), for one thread at a time. Needs a communicator. Collective, as is its
+ * closing. */
+halo_status hl_transport_open(halo_context *ctx, hl_transport **t);
+void hl_transport_close(hl_transport *t);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c -- launchers, nodes and grids: the pure functions. */
+#include "comm/launch.h"
+#include "comm/nodes.h"
+#include "tests/check.h"
+#include "tests/tap.h"
+
+/* An environment: "NAME=value" up to NULL. */
+static const char *look(void *user, const char *name)
+{
+    for (const char *const *e = user; *e; e++) {
+        size_t n = strlen(name);
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=') return *e + n + 1;
+    }
+    return NULL;
+}
+
+static const struct launch {
+    const char *sentence, *env[8];
+    int world;
+    bool launched, mistake;
+    const char *says;
+} launches[] = {
+    {"a shell", {"HOME=/root", NULL}, 1, false, false, NULL},
+    {"a batch script's shell with --ntasks=4", {"SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_NPROCS=4", "SLURM_PROCID=0", NULL}, 1, false, false, NULL},
+    {"srun --mpi=pmix -n 4", {"SLURM_STEP_NUM_TASKS=4", "SLURM_NTASKS=4", "PMIX_RANK=2", NULL}, 4, true, false, NULL},
+    {"srun -n 4 with a PMIx that MPI cannot talk to", {"SLURM_STEP_NUM_TASKS=4", "PMIX_RANK=2", NULL}, 1, true, true, "srun started 4 tasks"},
+    {"srun -n 4 --mpi=none, before MPI_Init", {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2", NULL}, 0, true, true, "srun --mpi=pmix"},
+    {"srun -n 4 --mpi=none, after MPI_Init", {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2", NULL}, 1, true, true, "srun started 4 tasks"},
+    {"srun -n 4 --mpi=pmi2 with another MPI", {"SLURM_STEP_NUM_TASKS=4", "PMI_SIZE=4", "PMI_RANK=1", NULL}, 1, true, true, "srun started 4 tasks"},
+    {"srun -n 4 --mpi=pmi2 before MPI_Init", {"SLURM_STEP_NUM_TASKS=4", "PMI_SIZE=4", NULL}, 0, true, false, NULL},
+    {"srun -n 1", {"SLURM_STEP_NUM_TASKS=1", "SLURM_NTASKS=1", NULL}, 1, false, false, NULL},
+    {"srun -n 1 in an allocation of 4", {"SLURM_STEP_NUM_TASKS=1", "SLURM_NTASKS=4", "PMIX_RANK=0", NULL}, 1, true, false, NULL},
+    {"mpiexec -n 3", {"OMPI_COMM_WORLD_SIZE=3", "PMIX_RANK=1", NULL}, 3, true, false, NULL},
+    {"mpiexec -n 3 of another MPI", {"OMPI_COMM_WORLD_SIZE=3", NULL}, 1, true, true, "the mpiexec of the MPI that halo was built with"},
+    {"mpiexec -n 4 over srun-started daemons", {"OMPI_COMM_WORLD_SIZE=4", "SLURM_STEP_NUM_TASKS=2", NULL}, 4, true, false, NULL},
+    {"mpiexec -n 1 over srun-started daemons", {"OMPI_COMM_WORLD_SIZE=1", "SLURM_STEP_NUM_TASKS=2", NULL}, 1, true, false, NULL},
+    {"hydra -n 2", {"PMI_SIZE=2", "PMI_RANK=0", "PMI_FD=9", NULL}, 2, true, false, NULL},
+    {"hydra -n 2 of another MPI", {"PMI_SIZE=2", "PMI_RANK=0", NULL}, 1, true, true, "a launcher with PMI started 2"},
+    {"nonsense in the variables", {"SLURM_STEP_NUM_TASKS=4x", "PMI_SIZ=3", NULL}, 1, false, false, NULL},
+};
+
+static void launchers(void)
+{
+    for (size_t i = 0; i < HL_COUNT(launches); i++) {
+        const struct launch *l = &launches[i];
+        char text[256] = "";
+        void *env = (void *)(uintptr_t)l->env;
+        bool mistake = hl_launch_mistake(look, env, l->world, text, sizeof(text));
+        tap_ok(hl_launched(look, env) == l->launched && mistake == l->mistake && (!l->says || strstr(text, l->says)), "%s, world %d: %s", l->sentence, l->world,
+               mistake ? text : l->launched ? "launched" : "alone");
+    }
+}
+
+static void nodes(void)
+{
+    const int cyclic[] = {0, 1, 0, 1, 0, 1}, blocked[] = {0, 0, 0, 3, 3, 3}, uneven[] = {0, 1, 1, 0, 1, 5};
+    int order[6];
+    hl_node_order(cyclic, 6, order);
+    const int want[] = {0, 3, 1, 4, 2, 5};
+    tap_ok(memcmp(order, want, sizeof(want)) == 0, "ranks dealt to two nodes in turn are put in order");
+    hl_node_order(blocked, 6, order);
+    bool same = true;
+    for (int r = 0; r < 6; r++) same = same && order[r] == r;
+    tap_ok(same, "ranks in order stay");
+    hl_node_order(uneven, 6, order);
+    const int wanted[] = {0, 2, 3, 1, 4, 5};
+    tap_ok(memcmp(order, wanted, sizeof(wanted)) == 0, "uneven nodes are put in order");
+    hl_node_place p = hl_node_find(cyclic, 6, 3), q = hl_node_find(uneven, 6, 4);
+    tap_ok(p.local == 1 && p.locals == 3 && p.node == 1 && p.nodes == 2 && p.node_size == 3, "a rank finds its place on equal nodes");
+    tap_ok(q.local == 2 && q.locals == 3 && q.node == 1 && q.nodes == 3 && q.node_size == 0, "and on unequal ones, which have no common size");
+}
+
+static void grids(void)
+{
+    const int part[3] = {2, 1, 3}, bad[3] = {2, 2, 2}, zero[3] = {0, 1, 1}, huge[3] = {65536, 65536, 65536};
+    hl_grid g;
+    tap_ok(!hl_grid_make(12, 0, bad, &g) && !hl_grid_make(12, 0, zero, &g) && !hl_grid_make(12, 0, huge, &g), "a grid that does not divide the ranks is refused");
+    bool good = true;
+    for (int r = 0; r < 24; r++) {
+        good = good && hl_grid_make(24, r, part, &g) && g.data == 4 && hl_grid_rank(&g, g.at_data, g.at) == r;
+        hl_ranks s = hl_grid_spatial(&g), d = hl_grid_data(&g);
+        good = good && s.size == 6 && s.stride == 1 && hl_ranks_member(&s, s.index) == r && d.size == 4 && d.stride == 6 && hl_ranks_member(&d, d.index) == r;
+    }
+    tap_ok(good, "24 ranks as 4 x (2 1 3): every rank finds itself in the grid and in both of its sets");
+}
+
+int main(void)
+{
+    launchers();
+    nodes();
+    grids();
+    return tap_done();
+}
