@@ -110,8 +110,8 @@ static void compare(halo_device *dev, const char *what, const halo_network *net,
            layout, what, loss, gradient, where);
     if (net->layer[0].out[1] < 16) { /* the reference takes its time */
         double ta = train(&a, &d, 4), tb = train(&b, &d, 4);
-        tap_ok(fabs(ta - tb) <= 1e-4 * fabs(tb), "%s, %s on %s: after three updates %.1e", net->name, layout, what,
-               fabs(ta - tb) / fabs(tb));
+        tap_ok(fabs(ta - tb) <= 1e-4 * fabs(tb), "%s, %s on %s: after three updates %.1e", net->name, layout,
+               what, fabs(ta - tb) / fabs(tb));
     }
     end(&a);
     end(&b);
@@ -287,6 +287,7 @@ int main(void)
     dev->ops->close(dev);
     for (size_t i = 0; i < HL_COUNT(isas); i++) {
         options.isa = isas[i];
+        options.threads = 1;
         if (hl_device_open(ctx, "cpu", &options, &dev) != HALO_OK) {
             tap_skip("%s: %s", isas[i], halo_error_message(ctx));
             continue;

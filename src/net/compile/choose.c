@@ -58,12 +58,25 @@ static halo_status no_way(hl_program *p, const hl_step *s)
                    hl_op_kind_name(s->desc.kind), info.name);
 }
 
+/* An input of few channels with lanes of zeros is for when nothing else works. */
+static bool spare(const pairing *list, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (list[k].layout == list[i].layout && list[k].references < INT32_MAX)
+            return list[i].input == list[i].layout;
+    return false;
+}
+
 /* Keeps the pairings that work with the fewest references. */
 static halo_status filter(hl_program *p, pairing *list, int *n)
 {
     int kept = 0, least = INT32_MAX;
     const hl_step *bad = NULL;
     for (int i = 0; i < *n; i++) {
+        if (spare(list, i)) {
+            list[i].references = INT32_MAX;
+            continue;
+        }
         HL_TRY(hl_set_geometry(p, list[i].layout, list[i].input));
         const hl_step *s = infeasible(p, &list[i].references);
         if (s && !bad) bad = s;

@@ -162,7 +162,7 @@ static halo_status check_limit(hl_program *p)
     if (!over_limit(p, p->arena_bytes)) return HALO_OK;
     return hl_fail(p->ctx, HALO_ERR_NOMEM,
                    "'%s' at batch %" PRId64 " needs %.1f MiB: weights %.1f, optimiser state %.1f, "
-                                            "activations %.1f, scratch %.1f; the limit is %.1f MiB",
+                   "activations %.1f, scratch %.1f; the limit is %.1f MiB",
                    p->net->name, p->opt.batch, (double)total(p, p->arena_bytes) / mib,
                    (double)(hl_model_weight_bytes(p->model) + p->image_bytes) / mib,
                    (double)hl_model_state_bytes(p->model) / mib, (double)p->arena_bytes / mib,
