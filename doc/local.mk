@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+# doc: pages, installed beside README
+dist_doc_DATA += doc/formats.md doc/networks.md
