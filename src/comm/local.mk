@@ -4,6 +4,7 @@ haloinclude_HEADERS += include/halo/halo_mpi.h
 libhalo_core_la_SOURCES += \
 	src/comm/agree.c \
 	src/comm/comm.c src/comm/comm.h \
+	src/comm/group.c src/comm/group.h \
 	src/comm/launch.c src/comm/launch.h \
 	src/comm/mpi_calls.c src/comm/mpi_calls.h \
 	src/comm/nodes.c src/comm/nodes.h \

@@ -11,3 +11,8 @@ check_PROGRAMS += tests/comm/places.test
 TESTS += tests/comm/places.test
 TESTS_FAST += tests/comm/places.test
 tests_comm_places_test_SOURCES = tests/comm/places.c
+
+check_PROGRAMS += tests/comm/groups.test
+TESTS += tests/comm/groups.test
+TESTS_FAST += tests/comm/groups.test
+tests_comm_groups_test_SOURCES = tests/comm/groups.c
