@@ -3,11 +3,15 @@
 haloinclude_HEADERS += include/halo/halo_mpi.h
 libhalo_core_la_SOURCES += \
 	src/comm/agree.c \
+	src/comm/bitvector.c src/comm/bitvector.h \
 	src/comm/comm.c src/comm/comm.h \
 	src/comm/group.c src/comm/group.h \
 	src/comm/launch.c src/comm/launch.h \
 	src/comm/mpi_calls.c src/comm/mpi_calls.h \
 	src/comm/nodes.c src/comm/nodes.h \
+	src/comm/orchestrate.c src/comm/orchestrate.h \
+	src/comm/orchestrate_bitvector.c \
+	src/comm/orchestrate_coordinator.c \
 	src/comm/reduction.c src/comm/reduction.h \
 	src/comm/route.c src/comm/route.h \
 	src/comm/route_hierarchical.c \

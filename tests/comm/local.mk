@@ -16,3 +16,8 @@ check_PROGRAMS += tests/comm/groups.test
 TESTS += tests/comm/groups.test
 TESTS_FAST += tests/comm/groups.test
 tests_comm_groups_test_SOURCES = tests/comm/groups.c
+
+check_PROGRAMS += tests/comm/protocol.test
+TESTS += tests/comm/protocol.test
+TESTS_FAST += tests/comm/protocol.test
+tests_comm_protocol_test_SOURCES = tests/comm/protocol.c $(comm_fabric)
