@@ -133,8 +133,8 @@ static void dress_operand(dressed *x, rng *r, const operand *o, stored *s)
     halo_layout layout = !boxed ? HALO_NCDHW : o->dress == DRESS_ANY ? any_layout(r, x->dev) : x->layout;
     s->op = hl_operand_margined(type_for(o, x->dev), layout, o->ext, o->margin);
     size_t size = hl_dtype_size(s->op.dtype), allocation;
-    if (boxed) add_slack(r, &s->op, 40);
-    if (o->dress == DRESS_ROWS && rng_chance(r, 25)) add_slack(r, &s->op, 40);
+    if (boxed && !x->t->dense) add_slack(r, &s->op, 40);
+    if (o->dress == DRESS_ROWS && !x->t->dense && rng_chance(r, 25)) add_slack(r, &s->op, 40);
     if (!boxed && rng_chance(r, 70)) s->offset = (size_t)rng_int(r, 0, 5) * size;
     HL_BUG_UNLESS(hl_operand_valid(&s->op) && hl_operand_bytes(&s->op, &allocation));
     s->bytes = s->offset + allocation;

@@ -96,6 +96,18 @@ static void random_extents(rng *r, int64_t ext[HALO_DIMS], int64_t most)
     if (rng_chance(r, 15)) ext[HALO_D] = 1;
 }
 
+/* As random_extents; one in ten is large enough to be dealt to several threads. */
+static void pointwise_extents(rng *r, int64_t ext[HALO_DIMS])
+{
+    random_extents(r, ext, 6);
+    if (!rng_chance(r, 10)) return;
+    ext[HALO_C] = PICK(r, 5, 8, 17);
+    ext[HALO_H] = rng_int(r, 9, 14);
+    ext[HALO_W] = rng_int(r, 40, 90);
+}
+
+static int64_t flat_length(rng *r) { return rng_chance(r, 20) ? rng_int(r, 20000, 60000) : rng_int(r, 1, 3000); }
+
 static void random_act(rng *r, halo_op_desc *d)
 {
     d->act = (halo_act)rng_int(r, 0, HALO_ACT_SCALE);
@@ -253,7 +265,7 @@ static void make_norm(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     int64_t e[HALO_DIMS];
-    random_extents(r, e, 6);
+    pointwise_extents(r, e);
     if (rng_chance(r, 30)) e[HALO_C] = PICK(r, 4, 8, 12, 16, 24);
     d->per_sample = rng_chance(r, 40);
     if (rng_chance(r, 40)) d->groups = e[HALO_C] % 4 == 0 ? 4 : 1;
@@ -302,7 +314,7 @@ static void make_act(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     int64_t e[HALO_DIMS];
-    random_extents(r, e, 6);
+    pointwise_extents(r, e);
     random_act(r, d);
     bool forward = d->kind == HALO_OP_ACT_FWD;
     halo_role in = forward ? HALO_X : HALO_DY, out = forward ? HALO_Y : HALO_DX;
@@ -322,7 +334,7 @@ static void make_act(trial *t, rng *r)
 static void make_add(trial *t, rng *r)
 {
     int64_t e[HALO_DIMS];
-    random_extents(r, e, 6);
+    pointwise_extents(r, e);
     random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, e), 30);
     random_margin(r, use(t, HALO_X2, DRESS_PROGRAM, true, false, e), 30);
     random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, e), 30);
@@ -333,7 +345,7 @@ static void make_dropout(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     int64_t e[HALO_DIMS];
-    random_extents(r, e, 6);
+    pointwise_extents(r, e);
     dress how = rng_chance(r, 40) ? DRESS_ROWS : DRESS_PROGRAM;
     if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
     d->keep = rng_uniform(r, 0.2, 0.9);
@@ -353,7 +365,7 @@ static void make_copy(trial *t, rng *r)
 {
     static const halo_dtype types[] = {HALO_NONE, HALO_NONE, HALO_NONE, HALO_F64, HALO_F16, HALO_BF16};
     int64_t e[HALO_DIMS];
-    random_extents(r, e, 6);
+    pointwise_extents(r, e);
     t->d.accumulate = t->d.kind == HALO_OP_COPY && rng_chance(r, 30);
     dress how = t->d.kind == HALO_OP_COPY ? DRESS_ANY : DRESS_MASTER;
     operand *x = use(t, HALO_X, how, true, false, e), *y = use(t, HALO_Y, how, t->d.accumulate, true, e);
@@ -441,10 +453,10 @@ static void make_loss(trial *t, rng *r)
 static void make_sumsq(trial *t, rng *r)
 {
     if (rng_chance(r, 70)) {
-        use_flat(t, HALO_X, DRESS_MASTER, true, false, rng_int(r, 1, 3000));
+        use_flat(t, HALO_X, DRESS_MASTER, true, false, flat_length(r));
     } else {
         int64_t e[HALO_DIMS];
-        random_extents(r, e, 6);
+        pointwise_extents(r, e);
         use(t, HALO_X, DRESS_PROGRAM, true, false, e);
     }
     use_flat(t, HALO_STAT, DRESS_STAT, false, true, 2);
@@ -454,7 +466,7 @@ static void make_update(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     halo_update_params *u = &d->update;
-    int64_t n = rng_int(r, 1, 2500);
+    int64_t n = flat_length(r);
     u->kind = (halo_optimizer)rng_int(r, 0, HALO_ADAMW);
     u->larc = (halo_larc)rng_int(r, 0, HALO_LARC_SCALE);
     bool adam = u->kind == HALO_ADAM || u->kind == HALO_ADAMW, plain = u->kind == HALO_SGD && rng_chance(r, 30);
@@ -520,9 +532,11 @@ static void make(trial *t, rng *r, halo_device *oracle)
     }
 }
 
-/* In place: the two operands are one, so they have one margin. */
-static void settle_aliases(trial *t)
+/* In place: the two operands are one, so they have one margin. Operands that have their values already keep their margins. */
+static void settle_margins(trial *t)
 {
+    for (int i = 0; t->dense && i < HALO_ROLES; i++)
+        if (!t->t[i].value) memset(t->t[i].margin, 0, sizeof(t->t[i].margin));
     for (int i = 0; i < HALO_ROLES; i++)
         if (t->alias[i] >= 0) memcpy(t->t[i].margin, t->t[t->alias[i]].margin, sizeof(t->t[i].margin));
 }
@@ -534,8 +548,9 @@ void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle)
     *t = (trial){.seed = seed, .d = {.kind = kind}};
     memset(t->alias, -1, sizeof(t->alias));
     random_record(&r, &t->record);
+    t->dense = rng_chance(&r, 30);
     make(t, &r, oracle);
-    settle_aliases(t);
+    settle_margins(t);
     fill_rest(&r, t);
     trial_oracle(t, oracle, false, out);
     for (int i = 0; i < HALO_ROLES; i++) t->t[i].want = out[i];

@@ -8,7 +8,9 @@
 
 #include "backend/backend.h"
 
-typedef struct rng { uint64_t state; } rng;
+typedef struct rng {
+    uint64_t state;
+} rng;
 uint64_t rng_next(rng *r);
 int64_t rng_int(rng *r, int64_t lo, int64_t hi); /* lo <= . <= hi */
 bool rng_chance(rng *r, int percent);
@@ -43,6 +45,7 @@ typedef struct trial {
     operand t[HALO_ROLES];
     int alias[HALO_ROLES]; /* role whose memory this one shares (in place), or -1 */
     halo_step_record record;
+    bool dense; /* no margins, no room around the boxes: what a vendor's library takes */
 } trial;
 
 /* A trial of `kind`. oracle: a ref device in f64, which makes inputs that come from other operations and the wanted results. */
