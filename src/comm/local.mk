@@ -12,11 +12,15 @@ libhalo_core_la_SOURCES += \
 	src/comm/orchestrate.c src/comm/orchestrate.h \
 	src/comm/orchestrate_bitvector.c \
 	src/comm/orchestrate_coordinator.c \
+	src/comm/reducer.c src/comm/reducer.h src/comm/reducer_impl.h \
+	src/comm/reducer_measure.c \
+	src/comm/reducer_progress.c \
 	src/comm/reduction.c src/comm/reduction.h \
 	src/comm/route.c src/comm/route.h \
 	src/comm/route_hierarchical.c \
 	src/comm/route_rabenseifner.c \
 	src/comm/route_ring.c \
+	src/comm/stall.c src/comm/stall.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
 	src/comm/wire.c src/comm/wire.h src/comm/wire_body.h

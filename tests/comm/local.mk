@@ -21,3 +21,8 @@ check_PROGRAMS += tests/comm/protocol.test
 TESTS += tests/comm/protocol.test
 TESTS_FAST += tests/comm/protocol.test
 tests_comm_protocol_test_SOURCES = tests/comm/protocol.c $(comm_fabric)
+
+check_PROGRAMS += tests/comm/reducer.test
+TESTS += tests/comm/reducer.test
+TESTS_FAST += tests/comm/reducer.test
+tests_comm_reducer_test_SOURCES = tests/comm/reducer.c $(comm_fabric)
