@@ -26,3 +26,16 @@ check_PROGRAMS += tests/comm/reducer.test
 TESTS += tests/comm/reducer.test
 TESTS_FAST += tests/comm/reducer.test
 tests_comm_reducer_test_SOURCES = tests/comm/reducer.c $(comm_fabric)
+
+check_PROGRAMS += tests/comm/ranks tests/comm/world
+tests_comm_ranks_SOURCES = tests/comm/ranks.c
+tests_comm_world_SOURCES = tests/comm/world.c
+comm_scripts = tests/comm/ranks_1.test tests/comm/ranks_2.test tests/comm/ranks_3.test tests/comm/ranks_4.test \
+	tests/comm/ranks_funneled.test tests/comm/launch.test
+dist_check_SCRIPTS += $(comm_scripts)
+TESTS += $(comm_scripts)
+EXTRA_DIST += tests/tsan.supp
+
+# make tests/comm/bench_reduce: 28 MB by each algorithm beside MPI_Allreduce, under mpiexec
+EXTRA_PROGRAMS += tests/comm/bench_reduce
+tests_comm_bench_reduce_SOURCES = tests/comm/bench_reduce.c
