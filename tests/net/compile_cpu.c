@@ -190,6 +190,13 @@ static void inspect(halo_device *dev, halo_network *net)
     hl_model_destroy(model);
 }
 
+/* Of a million activations some stand on the kink whatever the batch: tanh has none. */
+static void smooth(halo_network *net)
+{
+    for (int i = 0; i < net->layers; i++)
+        if (net->layer[i].act == HALO_ACT_LEAKY_RELU) net->layer[i].act = HALO_ACT_TANH;
+}
+
 static void check_zoo(halo_device *dev)
 {
     static const struct {
@@ -207,6 +214,7 @@ static void check_zoo(halo_device *dev)
         halo_network_destroy(net);
         if (nets[i].small == 0) continue;
         net = zoo(nets[i].variant, nets[i].wiring, nets[i].small, nets[i].norm);
+        smooth(net);
         compare(dev, "cpu", net, small_options(nets[i].norm ? 2 : 1), nets[i].norm ? 1e-5 : 3e-6);
         halo_network_destroy(net);
     }

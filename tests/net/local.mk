@@ -3,10 +3,10 @@
 
 # programs: small.c has the networks
 noinst_HEADERS += tests/net/small.h
-NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_cpu.test tests/net/compile_gradient.test \
-	tests/net/compile_program.test tests/net/compile_random.test tests/net/compile_update.test
-check_PROGRAMS += $(NET_PROGRAM_TESTS)
-TESTS += $(NET_PROGRAM_TESTS)
+NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
+	tests/net/compile_random.test tests/net/compile_update.test
+check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test
+TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test
 TESTS_FAST += $(NET_PROGRAM_TESTS)
 tests_net_compile_choose_test_SOURCES = tests/net/compile_choose.c tests/net/small.c
 tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
