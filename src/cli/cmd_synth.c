@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/context.h"
 #include "base/topology.h"
 #include "synth/baseline.h"
 #include "synth/bench.h"
@@ -165,7 +166,8 @@ static halo_status check_memory(halo_context *ctx, const hl_universes_estimate *
 
 static int run_universe(hl_invocation *inv)
 {
-    progress_line line = {.ctx = inv->ctx, .terminal = isatty(STDERR_FILENO), .quiet = inv->quiet};
+    progress_line line = {
+        .ctx = inv->ctx, .terminal = isatty(STDERR_FILENO), .quiet = inv->quiet || inv->ctx->rank != 0};
     hl_universes_hooks hooks = {.user = &line, .progress = show_progress, .stop = stop_asked};
     hl_universes_settings *s;
     hl_universes_estimate estimate;
@@ -176,11 +178,11 @@ static int run_universe(hl_invocation *inv)
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
     if (st == HALO_OK) st = read_settings(inv, s);
     if (st == HALO_OK) st = hl_universes_estimate_run(inv->ctx, s, &estimate);
-    if (st == HALO_OK) say_estimate(inv, s, &estimate);
+    if (st == HALO_OK && inv->ctx->rank == 0) say_estimate(inv, s, &estimate);
     if (st == HALO_OK && !hl_given(inv, "dry-run")) {
         st = check_memory(inv->ctx, &estimate);
         if (st == HALO_OK) st = hl_universes_make(inv->ctx, s, &hooks, &result);
-        if (st == HALO_OK) rc = print_result(inv, s, &result);
+        if (st == HALO_OK && inv->ctx->rank == 0) rc = print_result(inv, s, &result);
     }
     free(s);
     return st == HALO_OK ? rc : hl_exit_code(st);

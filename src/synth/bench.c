@@ -28,7 +28,7 @@ halo_status hl_synth_bench_run(halo_context *ctx, const hl_simulation_options *o
     float *full = NULL;
     halo_status st;
 
-    HL_TRY(hl_simulation_create(ctx, o, &s));
+    HL_TRY(hl_simulation_create(ctx, o, NULL, &s));
     HL_GOTO(st, hl_calloc(ctx, (size_t)runs, sizeof(*times), "times", &times), destroy);
     HL_GOTO(st,
             hl_calloc(ctx, (size_t)(o->grid * o->grid * o->grid * o->redshifts), sizeof(*full), "a universe",

@@ -65,15 +65,15 @@ static void place_particles(const hl_cosmology *c, double a, int threads, hl_par
     }
 }
 
-static void kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm, hl_particles *p)
+static halo_status kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm, hl_particles *p)
 {
     hl_lpt_growth g = hl_lpt_growth_at(c, a);
     double c1 = g.d1, c2 = g.d2 + g.d1 * g.d1;
     hl_scale scale = hl_scale_of(pm->mesh, p->box, pm->shift);
 
-    hl_pm_density(pm, p);
+    HL_TRY(hl_pm_density(pm, p));
     for (int d = 0; d < 3; d++) {
-        hl_pm_force(pm, p->box, d);
+        HL_TRY(hl_pm_force(pm, p->box, d));
 #pragma omp parallel for num_threads(pm->mesh->threads) schedule(static)
         for (int64_t i = 0; i < p->count; i++) {
             double x[3] = {p->x[0][i], p->x[1][i], p->x[2][i]};
@@ -81,6 +81,7 @@ static void kick(const hl_cosmology *c, double a, double factor, const hl_pm *pm
             p->p[d][i] += factor * rest;
         }
     }
+    return HALO_OK;
 }
 
 /* What brings the state (x at a = from, p at mid) to a = to. */
@@ -126,6 +127,7 @@ halo_status hl_cola_run(const hl_cosmology *c, const hl_cola *cola, const hl_pm 
     int done = 0;
 
     place_particles(c, cola->start, pm->mesh->threads, p);
+    HL_TRY(hl_particles_settle(cola->ctx, pm->mesh, p));
     if (cola->steps == 0 || end <= cola->start) return emit(c, cola, cola->start, cola->start, end, p, &done);
     HL_TRY(emit(c, cola, cola->start, cola->start, cola->start, p, &done));
     for (int n = 0; n < cola->steps; n++) {
@@ -133,9 +135,10 @@ halo_status hl_cola_run(const hl_cosmology *c, const hl_cola *cola, const hl_pm 
         double mid = from + 0.5 * step, to = n + 1 == cola->steps ? end : from + step;
         hl_cola_moment m = moment_at(c, from, mid, to);
 
-        kick(c, from, kick_factor(c, before, mid, from), pm, p);
+        HL_TRY(kick(c, from, kick_factor(c, before, mid, from), pm, p));
         HL_TRY(emit(c, cola, from, mid, to, p, &done));
         drift(&m, pm->mesh->threads, p);
+        HL_TRY(hl_particles_settle(cola->ctx, pm->mesh, p));
         before = mid;
     }
     return HALO_OK;

@@ -19,6 +19,7 @@ typedef struct hl_cola_moment {
 typedef halo_status (*hl_cola_output)(void *arg, const hl_particles *p, const hl_cola_moment *moment);
 
 typedef struct hl_cola {
+    halo_context *ctx;
     int steps;             /* 0: Lagrangian perturbation theory alone */
     double start;          /* scale factor of the first force, 0 < start < end */
     const double *outputs; /* [count] scale factors, ascending */
@@ -27,7 +28,8 @@ typedef struct hl_cola {
     void *arg;
 } hl_cola;
 
-/* Sets positions from the lattice and the displacements, p = 0, and steps to the last output. */
+/* Collective over the ranks of the mesh. Sets positions from the lattice and the displacements, p = 0, and
+ * steps to the last output. */
 halo_status hl_cola_run(const hl_cosmology *cosmology, const hl_cola *cola, const hl_pm *pm, hl_particles *p);
 
 #endif

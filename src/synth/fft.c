@@ -4,6 +4,10 @@
  *
  * FFTW_ESTIMATE: plans must not depend on timing, so that equal seeds give equal universes. FFTW's planner is
  * not thread-safe and its state is the process's, so planning is serialised here; execution is not.
+ *
+ * On several ranks: transform (y, z) in this rank's planes, exchange so that each rank has all planes of its
+ * own ky, transform along x. FFTW's own MPI transform does the same; done here it needs no second FFTW
+ * library, runs over the project's transport, and does for one rank what it does for many.
  */
 #include "synth/mesh.h"
 
@@ -12,20 +16,54 @@
 #include "base/clock.h"
 #include "synth/fft3.h"
 
+enum { PLANES_FORWARD = 0, ALONG_FORWARD, ALONG_BACKWARD, PLANES_BACKWARD, PLANS };
+
+/* Two dimensions in each plane, then the third across planes: the same steps for one rank and for many. */
 static void make_plans(hl_mesh *m, double *field)
 {
-    int n = (int)m->n;
+    const int n = (int)m->n, half = n / 2 + 1, across = (int)m->kplanes * half;
+    const int plane[2] = {n, n}, real[2] = {n, (int)m->pitch}, complex[2] = {n, half};
     fftw_complex *modes = (fftw_complex *)field;
 
 #pragma omp critical(hl_fftw_planner)
     {
         if (fftw_init_threads()) fftw_plan_with_nthreads(m->threads);
-        m->forward = fftw_plan_dft_r2c_3d(n, n, n, field, modes, FFTW_ESTIMATE);
-        m->backward = fftw_plan_dft_c2r_3d(n, n, n, modes, field, FFTW_ESTIMATE);
+        m->plan[PLANES_FORWARD] =
+            fftw_plan_many_dft_r2c(2, plane, (int)m->planes, field, real, 1, n * (int)m->pitch, modes,
+                                   complex, 1, n * half, FFTW_ESTIMATE);
+        m->plan[PLANES_BACKWARD] =
+            fftw_plan_many_dft_c2r(2, plane, (int)m->planes, modes, complex, 1, n * half, field, real, 1,
+                                   n * (int)m->pitch, FFTW_ESTIMATE);
+        m->plan[ALONG_FORWARD] = fftw_plan_many_dft(1, &n, across, modes, NULL, across, 1, modes, NULL,
+                                                    across, 1, FFTW_FORWARD, FFTW_ESTIMATE);
+        m->plan[ALONG_BACKWARD] = fftw_plan_many_dft(1, &n, across, modes, NULL, across, 1, modes, NULL,
+                                                     across, 1, FFTW_BACKWARD, FFTW_ESTIMATE);
     }
 }
 
-halo_status hl_mesh_create(halo_context *ctx, int64_t n, int threads, hl_mesh **out)
+/* This rank's planes of n; margins only where there is somebody to have them with. */
+static hl_mesh geometry(int64_t n, int64_t pitch, int threads, hl_slabs *slabs)
+{
+    int64_t ranks = hl_slabs_ranks(slabs), planes = n / ranks, margins = ranks > 1 ? 2 : 0;
+
+    return (hl_mesh){.n = n,
+                     .pitch = pitch,
+                     .first = planes * hl_slabs_rank(slabs),
+                     .planes = planes,
+                     .kfirst = planes * hl_slabs_rank(slabs),
+                     .kplanes = planes,
+                     .whole = ranks == 1,
+                     .values = (size_t)((planes + margins) * n * pitch),
+                     .threads = threads,
+                     .slabs = slabs};
+}
+
+hl_mesh hl_mesh_plain(int64_t n, int threads, hl_slabs *slabs)
+{
+    return geometry(n, n, threads, slabs);
+}
+
+halo_status hl_mesh_create(halo_context *ctx, int64_t n, int threads, hl_slabs *slabs, hl_mesh **out)
 {
     hl_mesh *m = NULL;
     double *field = NULL;
@@ -34,39 +72,38 @@ halo_status hl_mesh_create(halo_context *ctx, int64_t n, int threads, hl_mesh **
     if (n < 4 || n % 2 || n > 16384)
         return hl_fail(ctx, HALO_ERR_USAGE,
                        "a mesh of %" PRId64 " cells a side: must be even, from 4 to 16384", n);
-    HL_TRY(hl_calloc(ctx, 1, sizeof(*m), "a mesh", &m));
-    *m = (hl_mesh){
-        .n = n, .pitch = 2 * (n / 2 + 1), .planes = n, .kplanes = n, .whole = true, .threads = threads};
-    m->values = (size_t)(n * n * m->pitch);
-    HL_GOTO(st, hl_mesh_field(ctx, m, &field), free_mesh);
+    if (n % hl_slabs_ranks(slabs))
+        return hl_fail(ctx, HALO_ERR_USAGE,
+                       "a mesh of %" PRId64 " cells a side cannot be cut into %d equal slabs", n,
+                       hl_slabs_ranks(slabs));
+    HL_GOTO(st, hl_calloc(ctx, 1, sizeof(*m), "a mesh", &m), agree);
+    *m = geometry(n, 2 * (n / 2 + 1), threads, slabs);
+    HL_GOTO(st, hl_mesh_field(ctx, m, &field), agree);
     make_plans(m, field);
-    free(field);
-    if (!m->forward || !m->backward) {
-        st = hl_fail(ctx, HALO_ERR_NOMEM, "no FFT plan for %" PRId64 "^3 cells", n);
-        goto free_mesh;
+    for (int i = 0; i < PLANS; i++)
+        if (!m->plan[i] && st == HALO_OK)
+            st = hl_fail(ctx, HALO_ERR_NOMEM, "no FFT plan for %" PRId64 "^3 cells", n);
+    if (slabs) { /* one rank needs no second field */
+        m->scratch = field;
+        field = NULL;
     }
-    *out = m;
-    return HALO_OK;
-
-free_mesh:
-    hl_mesh_destroy(m);
+agree:
+    st = hl_slabs_agree(slabs, st);
+    free(field);
+    if (st == HALO_OK)
+        *out = m;
+    else
+        hl_mesh_destroy(m);
     return st;
-}
-
-hl_mesh hl_mesh_plain(int64_t n, int threads)
-{
-    return (hl_mesh){
-        .n = n, .pitch = n, .planes = n, .whole = true, .values = (size_t)(n * n * n), .threads = threads};
 }
 
 void hl_mesh_destroy(hl_mesh *m)
 {
     if (!m) return;
 #pragma omp critical(hl_fftw_planner)
-    {
-        if (m->forward) fftw_destroy_plan(m->forward);
-        if (m->backward) fftw_destroy_plan(m->backward);
-    }
+    for (int i = 0; i < PLANS; i++)
+        if (m->plan[i]) fftw_destroy_plan(m->plan[i]);
+    free(m->scratch);
     free(m);
 }
 
@@ -75,18 +112,79 @@ halo_status hl_mesh_field(halo_context *ctx, const hl_mesh *m, double **out)
     return hl_aligned(ctx, m->values * sizeof(double), "a mesh field", out);
 }
 
-void hl_mesh_forward(hl_mesh *m, double *field)
+/* ----------------------------------------------------------------------------------------- between slabs */
+
+/* Equal blocks of a field, one per rank. */
+static halo_status swap_blocks(const hl_mesh *m, double *from, double *to)
 {
-    double start = hl_now();
-    fftw_execute_dft_r2c(m->forward, field, (fftw_complex *)field);
-    m->fft_seconds += hl_now() - start;
+    return hl_slabs_transpose(m->slabs, from, to,
+                              (size_t)(m->planes * m->kplanes * m->pitch) * sizeof(double));
 }
 
-void hl_mesh_backward(hl_mesh *m, double *field)
+/* [planes][ky n][pitch] <-> [rank][planes][ky of the rank][pitch], row by row; `rank` goes with the block's
+ * ky. */
+static void regroup(const hl_mesh *m, const double *from, double *to, bool pack)
+{
+    int64_t rows = m->planes * m->n;
+
+#pragma omp parallel for num_threads(m->threads) schedule(static)
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t i = r / m->n, ky = r % m->n, rank = ky / m->kplanes;
+        int64_t block = ((rank * m->planes + i) * m->kplanes + ky % m->kplanes) * m->pitch;
+        memcpy(to + (pack ? block : r * m->pitch), from + (pack ? r * m->pitch : block),
+               (size_t)m->pitch * sizeof(double));
+    }
+}
+
+halo_status hl_mesh_add_margins(const hl_mesh *m, int64_t *masses, int64_t *plane)
+{
+    int64_t cells = m->n * m->pitch, *own = masses, *high = masses + m->planes * cells, *low = high + cells;
+
+    if (m->whole) return HALO_OK;
+    HL_TRY(hl_slabs_shift(m->slabs, low, plane, high, plane + cells, (size_t)cells * sizeof(*plane)));
+    for (int64_t c = 0; c < cells; c++) {
+        own[c] += plane[cells + c];                   /* the previous rank's high margin is our first plane */
+        own[(m->planes - 1) * cells + c] += plane[c]; /* and the next one's low margin our last */
+    }
+    return HALO_OK;
+}
+
+halo_status hl_mesh_fill_margins(const hl_mesh *m, double *field)
+{
+    int64_t cells = m->n * m->pitch;
+    double *high = field + m->planes * cells, *low = high + cells;
+
+    if (m->whole) return HALO_OK;
+    return hl_slabs_shift(m->slabs, field, high, field + (m->planes - 1) * cells, low,
+                          (size_t)cells * sizeof(*field));
+}
+
+/* -------------------------------------------------------------------------------------------- transforms */
+
+halo_status hl_mesh_forward(hl_mesh *m, double *field)
 {
     double start = hl_now();
-    fftw_execute_dft_c2r(m->backward, (fftw_complex *)field, field);
+    fftw_execute_dft_r2c(m->plan[PLANES_FORWARD], field, (fftw_complex *)field);
+    if (!m->whole) {
+        regroup(m, field, m->scratch, true);
+        HL_TRY(swap_blocks(m, m->scratch, field));
+    }
+    fftw_execute_dft(m->plan[ALONG_FORWARD], (fftw_complex *)field, (fftw_complex *)field);
     m->fft_seconds += hl_now() - start;
+    return HALO_OK;
+}
+
+halo_status hl_mesh_backward(hl_mesh *m, double *field)
+{
+    double start = hl_now();
+    fftw_execute_dft(m->plan[ALONG_BACKWARD], (fftw_complex *)field, (fftw_complex *)field);
+    if (!m->whole) {
+        HL_TRY(swap_blocks(m, field, m->scratch));
+        regroup(m, m->scratch, field, false);
+    }
+    fftw_execute_dft_c2r(m->plan[PLANES_BACKWARD], (fftw_complex *)field, field);
+    m->fft_seconds += hl_now() - start;
+    return HALO_OK;
 }
 
 static int64_t signed_wave(int64_t i, int64_t n)
@@ -99,13 +197,9 @@ void hl_mesh_modes(const hl_mesh *m, double *field, hl_mesh_row row, void *arg)
     double _Complex *modes = (double _Complex *)field;
 
 #pragma omp parallel for num_threads(m->threads) schedule(static)
-    for (int64_t r = 0; r < m->kplanes * m->n; r++) {
-        int64_t slow = signed_wave(m->kfirst + r / m->n, m->n), fast = signed_wave(r % m->n, m->n);
-        if (m->transposed)
-            row(arg, fast, slow, modes + r * (m->n / 2 + 1));
-        else
-            row(arg, slow, fast, modes + r * (m->n / 2 + 1));
-    }
+    for (int64_t r = 0; r < m->n * m->kplanes; r++)
+        row(arg, signed_wave(r / m->kplanes, m->n), signed_wave(m->kfirst + r % m->kplanes, m->n),
+            modes + r * (m->n / 2 + 1));
 }
 
 /* ------------------------------------------------------------------------------------------ for analysis */

@@ -9,11 +9,14 @@ libhalo_synth_la_SOURCES += \
 	src/synth/cola.c src/synth/cola.h \
 	src/synth/cosmology.c src/synth/cosmology.h \
 	src/synth/eh98.c src/synth/eh98.h \
+	src/synth/estimate.c \
 	src/synth/features.c src/synth/features.h \
 	src/synth/fft.c src/synth/fft3.h src/synth/mesh.h \
 	src/synth/ic.c src/synth/ic.h \
 	src/synth/inspect.c src/synth/inspect.h \
 	src/synth/lpt.c src/synth/lpt.h \
+	src/synth/making.c src/synth/making.h \
+	src/synth/making_directory.c \
 	src/synth/pack.c src/synth/pack.h \
 	src/synth/particles.c src/synth/particles.h \
 	src/synth/plot.c src/synth/plot.h \
@@ -24,7 +27,9 @@ libhalo_synth_la_SOURCES += \
 	src/synth/prior_table.c \
 	src/synth/quad.c src/synth/quad.h \
 	src/synth/ridge.c src/synth/ridge.h \
+	src/synth/settle.c \
 	src/synth/simulate.c src/synth/simulate.h \
+	src/synth/slabs.c src/synth/slabs.h \
 	src/synth/spectrum.c src/synth/spectrum.h \
 	src/synth/universes.c src/synth/universes.h \
 	src/synth/universes_keys.c

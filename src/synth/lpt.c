@@ -42,13 +42,13 @@ static void spectral_row(void *arg, int64_t kx, int64_t ky, double _Complex *mod
     }
 }
 
-static void derive(hl_mesh *mesh, const double *modes, double *work, double box, int i, int j)
+static halo_status derive(hl_mesh *mesh, const double *modes, double *work, double box, int i, int j)
 {
     spectral s = {
         mesh->n, i, j, 2.0 * PI / box, (const double _Complex *)modes, (const double _Complex *)work};
 
     hl_mesh_modes(mesh, work, spectral_row, &s);
-    hl_mesh_backward(mesh, work);
+    return hl_mesh_backward(mesh, work);
 }
 
 /* Between the padded rows of a field and the plain lattice order of the particles. */
@@ -75,37 +75,39 @@ static void subtract_square(const hl_mesh *m, const double *field, double *s)
 }
 
 /* S into psi2[0], by way of the diagonal derivatives in psi2[0..2]. */
-static void second_order_source(hl_mesh *mesh, const double *modes, double *work, hl_particles *p)
+static halo_status second_order_source(hl_mesh *mesh, const double *modes, double *work, hl_particles *p)
 {
     double *s = p->psi2[0], *yy = p->psi2[1], *zz = p->psi2[2];
 
     for (int i = 0; i < 3; i++) {
-        derive(mesh, modes, work, p->box, i, i);
+        HL_TRY(derive(mesh, modes, work, p->box, i, i));
         to_lattice(mesh, work, p->psi2[i]);
     }
 #pragma omp parallel for num_threads(mesh->threads) schedule(static)
     for (int64_t c = 0; c < p->count; c++) s[c] = s[c] * (yy[c] + zz[c]) + yy[c] * zz[c];
     for (int i = 0; i < 3; i++)
         for (int j = i + 1; j < 3; j++) {
-            derive(mesh, modes, work, p->box, i, j);
+            HL_TRY(derive(mesh, modes, work, p->box, i, j));
             subtract_square(mesh, work, s);
         }
+    return HALO_OK;
 }
 
-void hl_lpt(hl_mesh *mesh, double *modes, double *work, hl_particles *p)
+halo_status hl_lpt(hl_mesh *mesh, double *modes, double *work, hl_particles *p)
 {
     double scale = 1.0 / ((double)mesh->n * (double)mesh->n * (double)mesh->n);
 
     for (int i = 0; i < 3; i++) {
-        derive(mesh, modes, work, p->box, i, -1);
+        HL_TRY(derive(mesh, modes, work, p->box, i, -1));
         to_lattice(mesh, work, p->psi1[i]);
     }
-    second_order_source(mesh, modes, work, p);
+    HL_TRY(second_order_source(mesh, modes, work, p));
     from_lattice(mesh, p->psi2[0], modes);
-    hl_mesh_forward(mesh, modes);
+    HL_TRY(hl_mesh_forward(mesh, modes));
     for (int i = 0; i < 3; i++) {
-        derive(mesh, modes, work, p->box, i, -1);
+        HL_TRY(derive(mesh, modes, work, p->box, i, -1));
         to_lattice(mesh, work, p->psi2[i]);
         for (int64_t c = 0; c < p->count; c++) p->psi2[i][c] *= scale;
     }
+    return HALO_OK;
 }

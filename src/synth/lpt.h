@@ -8,6 +8,6 @@
 
 /* Fills psi1 and psi2 of the lattice particles from the linear overdensity `modes`, which are overwritten;
  * `work` is a second field. p->count must be the mesh's planes x n x n. */
-void hl_lpt(hl_mesh *mesh, double *modes, double *work, hl_particles *p);
+halo_status hl_lpt(hl_mesh *mesh, double *modes, double *work, hl_particles *p);
 
 #endif

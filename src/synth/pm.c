@@ -48,7 +48,7 @@ void hl_pm_free(hl_pm *pm)
     pm->sharpen = NULL;
 }
 
-void hl_pm_density(const hl_pm *pm, const hl_particles *p)
+halo_status hl_pm_density(const hl_pm *pm, const hl_particles *p)
 {
     hl_mesh *mesh = pm->mesh;
     double *density = pm->density;
@@ -59,8 +59,9 @@ void hl_pm_density(const hl_pm *pm, const hl_particles *p)
     for (int64_t c = 0; c < p->count; c += CHUNK)
         hl_assign(HL_CIC, mesh, hl_scale_of(mesh, p->box, pm->shift), p->x[0] + c, p->x[1] + c, p->x[2] + c,
                   hl_min64(CHUNK, p->count - c), mesh->threads > 1, (int64_t *)density);
+    HL_TRY(hl_mesh_add_margins(mesh, (int64_t *)density, (int64_t *)pm->force));
     hl_assign_finish(mesh, 1.0 / particles, density);
-    hl_mesh_forward(mesh, density);
+    return hl_mesh_forward(mesh, density);
 }
 
 typedef struct gradient {
@@ -89,7 +90,7 @@ static void gradient_row(void *arg, int64_t kx, int64_t ky, double _Complex *mod
     }
 }
 
-void hl_pm_force(const hl_pm *pm, double box, int axis)
+halo_status hl_pm_force(const hl_pm *pm, double box, int axis)
 {
     gradient g = {pm->mesh->n,
                   axis,
@@ -99,5 +100,6 @@ void hl_pm_force(const hl_pm *pm, double box, int axis)
                   (const double _Complex *)pm->force};
 
     hl_mesh_modes(pm->mesh, pm->force, gradient_row, &g);
-    hl_mesh_backward(pm->mesh, pm->force);
+    HL_TRY(hl_mesh_backward(pm->mesh, pm->force));
+    return hl_mesh_fill_margins(pm->mesh, pm->force);
 }

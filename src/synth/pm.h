@@ -19,11 +19,13 @@ halo_status hl_pm_init(halo_context *ctx, hl_mesh *mesh, int64_t particles, doub
                        hl_pm *pm);
 void hl_pm_free(hl_pm *pm);
 
-/* Fills pm->density with delta_k of the particles. */
-void hl_pm_density(const hl_pm *pm, const hl_particles *p);
+/* Fills pm->density with delta_k of the particles, each on the rank that hl_particles_settle brought it to;
+ * pm->force is lost. Collective. */
+halo_status hl_pm_density(const hl_pm *pm, const hl_particles *p);
 
-/* Fills pm->force with component `axis` of g = -grad lap^-1 delta, Mpc/h, from pm->density, which is kept. */
-void hl_pm_force(const hl_pm *pm, double box, int axis);
+/* Fills pm->force with component `axis` of g = -grad lap^-1 delta, Mpc/h, from pm->density, which is kept.
+ * Collective. */
+halo_status hl_pm_force(const hl_pm *pm, double box, int axis);
 
 /* pm->force at a position, by the cloud that assigned the density; scale is hl_scale_of(mesh, box,
  * pm->shift). */

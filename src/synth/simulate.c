@@ -17,6 +17,7 @@
 
 struct hl_simulation {
     halo_context *ctx;
+    hl_slabs *slabs; /* NULL: one rank; not owned */
     hl_simulation_options o;
     hl_mesh *lattice, *mesh; /* of particles and of the force; the same object when they are equal */
     hl_mesh counts;
@@ -82,28 +83,37 @@ static void sort_outputs(hl_simulation *s)
 static halo_status allocate(hl_simulation *s)
 {
     const hl_simulation_options *o = &s->o;
+    halo_status st;
 
-    HL_TRY(hl_mesh_create(s->ctx, o->particles, o->threads, &s->lattice));
+    HL_TRY(hl_mesh_create(s->ctx, o->particles, o->threads, s->slabs, &s->lattice));
     if (o->mesh == o->particles)
         s->mesh = s->lattice;
     else
-        HL_TRY(hl_mesh_create(s->ctx, o->mesh, o->threads, &s->mesh));
-    HL_TRY(hl_particles_alloc(s->ctx, o->particles, 0, s->lattice->planes, 1.0, &s->particles));
-    for (int i = 0; i < 2; i++)
-        HL_TRY(hl_aligned(s->ctx, field_values(o) * sizeof(double), "a mesh field", &s->field[i]));
-    return hl_pm_init(s->ctx, s->mesh, o->particles, s->field[0], s->field[1], &s->pm);
+        HL_TRY(hl_mesh_create(s->ctx, o->mesh, o->threads, s->slabs, &s->mesh));
+    size_t values = s->lattice->values > s->mesh->values ? s->lattice->values : s->mesh->values;
+    if (values < s->counts.values) values = s->counts.values;
+    st = hl_particles_alloc(s->ctx, o->particles, s->lattice->first, s->lattice->planes, 1.0, &s->particles);
+    for (int i = 0; i < 2 && st == HALO_OK; i++)
+        st = hl_aligned(s->ctx, values * sizeof(double), "a mesh field", &s->field[i]);
+    if (st == HALO_OK) st = hl_pm_init(s->ctx, s->mesh, o->particles, s->field[0], s->field[1], &s->pm);
+    return hl_slabs_agree(s->slabs, st);
 }
 
-halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options, hl_simulation **out)
+halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options, hl_slabs *slabs,
+                                 hl_simulation **out)
 {
     hl_simulation *s;
     halo_status st;
 
     HL_TRY(hl_simulation_check(ctx, options));
+    if (options->grid % hl_slabs_ranks(slabs))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'grid' is %" PRId64 ": cannot be cut into %d equal slabs",
+                       options->grid, hl_slabs_ranks(slabs));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "a simulation", &s));
     s->ctx = ctx;
     s->o = *options;
-    s->counts = hl_mesh_plain(options->grid, options->threads);
+    s->slabs = slabs;
+    s->counts = hl_mesh_plain(options->grid, options->threads, slabs);
     sort_outputs(s);
     st = allocate(s);
     if (st == HALO_OK)
@@ -140,14 +150,9 @@ static void positions(const hl_particles *p, const hl_cola_moment *m, bool rsd, 
     }
 }
 
-/* One channel of the result. The force field is free between steps and holds the masses. */
-static halo_status count_particles(void *arg, const hl_particles *p, const hl_cola_moment *m)
+static void count_here(const hl_simulation *s, const hl_particles *p, const hl_cola_moment *m,
+                       int64_t *masses)
 {
-    hl_simulation *s = arg;
-    int64_t *masses = (int64_t *)s->field[1], cells = s->counts.planes * s->counts.n * s->counts.n;
-    int channel = s->order[m->index], channels = s->o.redshifts;
-
-    memset(masses, 0, (size_t)cells * sizeof(*masses));
 #pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (int64_t c = 0; c < p->count; c += CHUNK) {
         double x[3][CHUNK];
@@ -156,10 +161,53 @@ static halo_status count_particles(void *arg, const hl_particles *p, const hl_co
         hl_assign(s->o.scheme, &s->counts, hl_scale_of(&s->counts, p->box, 0.0), x[0], x[1], x[2], n,
                   s->o.threads > 1, masses);
     }
+}
+
+/* On several ranks an output's positions go to the ranks of their cells; the particles stay. */
+static halo_status count_across(hl_simulation *s, const hl_particles *p, const hl_cola_moment *m,
+                                int64_t *masses)
+{
+    hl_particles q = {.components = 3, .side = p->side, .box = p->box};
+    halo_status st = hl_particles_reserve(s->ctx, p->count, &q);
+
+    for (int64_t c = 0; st == HALO_OK && c < p->count; c += CHUNK) {
+        double x[3][CHUNK];
+        int64_t n = hl_min64(CHUNK, p->count - c);
+        positions(p, m, s->o.rsd, c, n, x);
+        for (int d = 0; d < 3; d++) memcpy(q.x[d] + c, x[d], (size_t)n * sizeof(double));
+    }
+    q.count = p->count;
+    st = hl_slabs_agree(s->slabs, st);
+    if (st == HALO_OK) st = hl_particles_settle(s->ctx, &s->counts, &q);
+    if (st == HALO_OK)
+        hl_assign(s->o.scheme, &s->counts, hl_scale_of(&s->counts, p->box, 0.0), q.x[0], q.x[1], q.x[2],
+                  q.count, false, masses);
+    hl_particles_free(&q);
+    return st;
+}
+
+/* One channel of the result. Between steps both fields are free: one holds the masses, the other margins. */
+static halo_status count_particles(void *arg, const hl_particles *p, const hl_cola_moment *m)
+{
+    hl_simulation *s = arg;
+    int64_t *masses = (int64_t *)s->field[1], cells = hl_simulation_values(s) / s->o.redshifts;
+    int channel = s->order[m->index], channels = s->o.redshifts;
+
+    memset(masses, 0, s->counts.values * sizeof(*masses));
+    if (s->slabs)
+        HL_TRY(count_across(s, p, m, masses));
+    else
+        count_here(s, p, m, masses);
+    HL_TRY(hl_mesh_add_margins(&s->counts, masses, (int64_t *)s->field[0]));
 #pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (int64_t c = 0; c < cells; c++)
         s->result[c * channels + channel] = (float)((double)masses[c] / HL_MASS_UNIT);
     return HALO_OK;
+}
+
+int64_t hl_simulation_values(const hl_simulation *s)
+{
+    return s->counts.planes * s->counts.n * s->counts.n * s->o.redshifts;
 }
 
 static double fft_seconds(const hl_simulation *s)
@@ -172,7 +220,8 @@ halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double 
 {
     double begin = hl_now(), fft = fft_seconds(s);
     hl_power power = hl_power_prepare(cosmology, s->o.wiggles);
-    hl_cola cola = {.steps = s->o.steps,
+    hl_cola cola = {.ctx = s->ctx,
+                    .steps = s->o.steps,
                     .start = 1.0 / (1.0 + s->o.start),
                     .outputs = s->scale,
                     .count = s->o.redshifts,
@@ -182,7 +231,9 @@ halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double 
     s->particles.box = box;
     s->result = counts;
     HL_TRY(hl_ic_modes(s->ctx, s->lattice, &power, box, seed, universe, s->field[0]));
-    hl_lpt(s->lattice, s->field[0], s->field[1], &s->particles);
+    s->particles.count =
+        s->lattice->planes * s->lattice->n * s->lattice->n; /* the lattice again, whoever moved */
+    HL_TRY(hl_lpt(s->lattice, s->field[0], s->field[1], &s->particles));
     HL_TRY(hl_cola_run(cosmology, &cola, &s->pm, &s->particles));
     if (times) *times = (hl_simulation_times){hl_now() - begin, fft_seconds(s) - fft};
     return HALO_OK;

@@ -31,17 +31,24 @@ typedef struct hl_simulation_times {
 
 /* Refuses options that make no sense, naming them (HALO_ERR_USAGE). */
 halo_status hl_simulation_check(halo_context *ctx, const hl_simulation_options *options);
-halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options,
+
+/* slabs: the ranks that share each universe, NULL for this one alone. particles, mesh and grid must be
+ * multiples of the ranks. Collective over the slabs. */
+halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options *options, hl_slabs *slabs,
                                  hl_simulation **out);
 void hl_simulation_destroy(hl_simulation *s);
 
-/* Bytes that a simulation with these options takes, result included. */
+/* Bytes that a simulation with these options takes on one rank, result included. */
 int64_t hl_simulation_bytes(const hl_simulation_options *options);
 
+/* Values of hl_simulate's result on this rank. */
+int64_t hl_simulation_values(const hl_simulation *s);
+
 /*
- * Makes universe number `universe` of `seed` in a box of `box` Mpc/h. counts: [grid, grid, grid, redshifts],
- * the published order, in particles per cell: whole numbers for ngp. A pure function of its arguments and the
- * options. times may be NULL.
+ * Makes universe number `universe` of `seed` in a box of `box` Mpc/h. counts: this rank's planes of [grid,
+ * grid, grid, redshifts], the published order, in particles per cell: whole numbers for ngp. A pure function
+ * of its arguments and the options, whatever the ranks and threads. times may be NULL. Collective over the
+ * slabs.
  */
 halo_status hl_simulate(hl_simulation *s, const hl_cosmology *cosmology, double box, uint64_t seed,
                         uint64_t universe, float *counts, hl_simulation_times *times);

@@ -24,6 +24,7 @@ typedef struct hl_universes_settings {
     int hubble;   /* auto | no | yes: H_0 varies too */
     int sampling; /* uniform | latin */
     char table[HL_TEXT_MAX];
+    int together;          /* auto | no | yes: all ranks make each universe */
     int64_t jobs, threads; /* universes at a time and threads for all of them; 0: chosen */
 } hl_universes_settings;
 
@@ -60,8 +61,8 @@ halo_status hl_universes_estimate_run(halo_context *ctx, const hl_universes_sett
 
 /*
  * Makes what is missing of the directory. Files appear complete or not at all. A directory made with other
- * settings is refused, naming the first that differs. On several ranks each makes its share of the universes;
- * not collective. HALO_ERR_STOPPED when stopped.
+ * settings is refused, naming the first that differs. On several ranks each makes its share of the universes,
+ * or all make each together. HALO_ERR_STOPPED when stopped. ctx must not be NULL. Collective.
  */
 halo_status hl_universes_make(halo_context *ctx, const hl_universes_settings *settings,
                               const hl_universes_hooks *hooks, hl_universes_progress *result);

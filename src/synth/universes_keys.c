@@ -39,6 +39,8 @@ static const hl_key keys[] = {
      "draw of the parameters: independent, or a Latin hypercube"},
     {"table", HL_SETTING_TEXT, AT(table), "none", 0, 0, NULL, "none",
      "file with a row of parameters per universe instead of a draw"},
+    {"together", HL_SETTING_CHOICE, AT(together), "auto", 0, 0, "auto|no|yes", NULL,
+     "all ranks make each universe in slabs; auto: above 256^3 particles or force cells"},
     {"jobs", HL_SETTING_INT, AT(jobs), "auto", 1, 4096, NULL, "auto",
      "universes at a time; auto: one per thread while they are small"},
     {"threads", HL_SETTING_INT, AT(threads), "auto", 1, 4096, NULL, "auto",

@@ -51,7 +51,7 @@ static void test_shot_noise(hl_scheme scheme)
     static int64_t masses[N * N * N];
     static float x[N * N * N];
     const int64_t dim[3] = {N, N, N};
-    hl_mesh m = hl_mesh_plain(N, 1);
+    hl_mesh m = hl_mesh_plain(N, 1, NULL);
     hl_shell shell[8];
     hl_spectrum *s;
     double low = 0.0, high = 0.0;
@@ -103,7 +103,10 @@ static void make_universes(const char *out)
     for (size_t i = 0; i < HL_COUNT(set); i++)
         must(hl_config_override(NULL, hl_universes_keys(), &s, set[i]));
     snprintf(s.out, sizeof(s.out), "%s", out);
-    must(hl_universes_make(NULL, &s, NULL, NULL));
+    halo_context *ctx;
+    must(halo_context_create(NULL, &ctx));
+    must(hl_universes_make(ctx, &s, NULL, NULL));
+    halo_context_destroy(ctx);
 }
 
 static void test_baseline(const char *dir)

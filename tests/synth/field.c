@@ -29,7 +29,7 @@ typedef struct setup {
 static setup open_mesh(int64_t n)
 {
     setup s;
-    must(hl_mesh_create(NULL, n, 1, &s.mesh));
+    must(hl_mesh_create(NULL, n, 1, NULL, &s.mesh));
     must(hl_mesh_field(NULL, s.mesh, &s.a));
     must(hl_mesh_field(NULL, s.mesh, &s.b));
     return s;
@@ -58,8 +58,8 @@ static void test_hermitian(void)
 
     must(hl_ic_modes(NULL, s.mesh, &power, 200.0, 7, 3, s.a));
     memcpy(s.b, s.a, s.mesh->values * sizeof(double));
-    hl_mesh_backward(s.mesh, s.b);
-    hl_mesh_forward(s.mesh, s.b);
+    must(hl_mesh_backward(s.mesh, s.b));
+    must(hl_mesh_forward(s.mesh, s.b));
     for (size_t i = 0; i < s.mesh->values; i++) s.b[i] /= cells;
     double err = largest(s.a, s.b, s.mesh->values) / largest(s.a, NULL, s.mesh->values);
     tap_ok(err <= 1e-14, "initial modes are those of a real field, on every plane: %.1e <= 1e-14", err);
@@ -165,8 +165,8 @@ static void test_displacements(void)
             for (int64_t l = 0; l < N; l++)
                 s.a[(i * N + j) * s.mesh->pitch + l] =
                     amplitude * (cos(k * box * (double)i / N) + cos(k * box * (double)j / N)) / (N * N * N);
-    hl_mesh_forward(s.mesh, s.a);
-    hl_lpt(s.mesh, s.a, s.b, &p);
+    must(hl_mesh_forward(s.mesh, s.a));
+    must(hl_lpt(s.mesh, s.a, s.b, &p));
     for (int64_t c = 0; c < p.count; c++) {
         double x = k * box * (double)(c / (N * N)) / N, y = k * box * (double)(c / N % N) / N;
         first = fmax(first, fabs(p.psi1[0][c] + amplitude * sin(x) / k));
@@ -193,7 +193,7 @@ static void scatter(hl_particles *p, uint64_t seed)
 static void test_assignment(hl_scheme scheme)
 {
     enum { N = 8, COUNT = 500 };
-    hl_mesh m = hl_mesh_plain(N, 1);
+    hl_mesh m = hl_mesh_plain(N, 1, NULL);
     int64_t masses[2][N * N * N] = {{0}}, sum = 0;
     double x[3][COUNT];
 
@@ -224,10 +224,10 @@ static void test_force(void)
     must(hl_pm_init(NULL, s.mesh, N, s.a, s.b, &pm));
     scatter(&p, 11);
     hl_scale scale = hl_scale_of(s.mesh, 80.0, pm.shift);
-    hl_pm_density(&pm, &p);
+    must(hl_pm_density(&pm, &p));
     for (int d = 0; d < 3; d++) {
         double sum = 0.0;
-        hl_pm_force(&pm, p.box, d);
+        must(hl_pm_force(&pm, p.box, d));
         for (int64_t c = 0; c < p.count; c++) {
             double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]}, g = hl_pm_gather(&pm, scale, x);
             sum += g;
@@ -259,8 +259,8 @@ static void test_linear_force(void)
         for (int d = 0; d < 3; d++) p.x[d][c] = box * ((double)at[d] + HL_LATTICE_OFFSET) / N;
         p.x[1][c] += size * sin(k * p.x[1][c]);
     }
-    hl_pm_density(&pm, &p);
-    hl_pm_force(&pm, box, 1);
+    must(hl_pm_density(&pm, &p));
+    must(hl_pm_force(&pm, box, 1));
     for (int64_t c = 0; c < p.count; c++) {
         double x[3] = {p.x[0][c], p.x[1][c], p.x[2][c]},
                q = box * ((double)(c / N % N) + HL_LATTICE_OFFSET) / N;
@@ -286,6 +286,6 @@ int main(void)
     test_assignment(HL_TSC);
     test_force();
     test_linear_force();
-    tap_ok(hl_mesh_create(NULL, 15, 1, &mesh) == HALO_ERR_USAGE, "an odd mesh is refused");
+    tap_ok(hl_mesh_create(NULL, 15, 1, NULL, &mesh) == HALO_ERR_USAGE, "an odd mesh is refused");
     return tap_done();
 }

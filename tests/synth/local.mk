@@ -17,5 +17,9 @@ tests_synth_universes_test_LDADD = libhalo_synth.la libhalo_core.la
 tests_synth_baseline_test_SOURCES = tests/synth/baseline.c
 tests_synth_baseline_test_LDADD = libhalo_synth.la libhalo_core.la
 TESTS += tests/synth/command.test
+check_PROGRAMS += tests/synth/slabs
+tests_synth_slabs_SOURCES = tests/synth/slabs.c
+tests_synth_slabs_LDADD = libhalo_synth.la libhalo_core.la
+TESTS += tests/synth/slabs2.test tests/synth/slabs4.test
 endif
-dist_check_SCRIPTS += tests/synth/command.test
+dist_check_SCRIPTS += tests/synth/command.test tests/synth/slabs2.test tests/synth/slabs4.test

@@ -30,7 +30,7 @@ static float *make(const hl_simulation_options *o, double box, uint64_t universe
     hl_simulation *s = NULL;
     float *full = calloc((size_t)(o->grid * o->grid * o->grid * o->redshifts), sizeof(*full));
 
-    if (!full || hl_simulation_create(NULL, o, &s) != HALO_OK) tap_bail("%s", halo_error_message(NULL));
+    if (!full || hl_simulation_create(NULL, o, NULL, &s) != HALO_OK) tap_bail("%s", halo_error_message(NULL));
     if (hl_simulate(s, &model, box, 5, universe, full, NULL) != HALO_OK)
         tap_bail("%s", halo_error_message(NULL));
     hl_simulation_destroy(s);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* making_directory.c -- the directory of a run: its settings, its parts, the list of what is in it. */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "synth/making.h"
+
+/* What must not change between runs into one directory. */
+static halo_status fixed_settings(halo_context *ctx, const hl_universes_settings *s, hl_str *out)
+{
+    hl_universes_settings *fixed;
+
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*fixed), "settings", &fixed));
+    *fixed = *s;
+    fixed->jobs = fixed->threads = -1;
+    fixed->together = 0;
+    if (s->sampling == 0)
+        fixed->count = fixed->validation = fixed->test = 0; /* a hypercube depends on its size */
+    snprintf(fixed->out, sizeof(fixed->out), ".");
+    hl_config_write(hl_universes_keys(), fixed, out);
+    free(fixed);
+    return out->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
+}
+
+static halo_status refuse_difference(halo_context *ctx, const char *path, const char *was, const char *is)
+{
+    while (*was && *was == *is && strncmp(was, is, strcspn(was, "\n") + 1) == 0) {
+        size_t line = strcspn(was, "\n") + 1;
+        was += line;
+        is += line;
+    }
+    return hl_fail(ctx, HALO_ERR_USAGE,
+                   "'%s' was made with '%.*s', this run says '%.*s': choose another directory", path,
+                   (int)strcspn(was, "\n"), was, (int)strcspn(is, "\n"), is);
+}
+
+/* universes.yaml holds the settings of a directory; equal ones continue it. */
+static halo_status claim(hl_making *m)
+{
+    hl_str text = {0};
+    char *path = NULL, *old = NULL;
+    size_t bytes;
+    halo_status st;
+
+    HL_GOTO(st, hl_make_dirs(m->ctx, m->settings->out), done);
+    HL_GOTO(st, fixed_settings(m->ctx, m->settings, &text), done);
+    HL_GOTO(st, hl_path_join(m->ctx, m->settings->out, "universes.yaml", &path), done);
+    if (hl_file_exists(path)) {
+        HL_GOTO(st, hl_file_read(m->ctx, path, 1 << 20, &old, &bytes), done);
+        if (strcmp(old, text.s) != 0) st = refuse_difference(m->ctx, m->settings->out, old, text.s);
+    } else
+        st = hl_file_write(m->ctx, path, text.s, text.len);
+done:
+    free(old);
+    free(path);
+    hl_str_free(&text);
+    return st;
+}
+
+static halo_status make_parts(hl_making *m)
+{
+    for (int i = 0; hl_making_has_parts(m) && i < HL_PARTS; i++) {
+        char *path;
+        if (m->parts[i] == 0) continue;
+        HL_TRY(hl_path_join(m->ctx, m->settings->out, hl_making_part(i), &path));
+        halo_status st = hl_make_dirs(m->ctx, path);
+        free(path);
+        if (st != HALO_OK) return st;
+    }
+    return HALO_OK;
+}
+
+/* manifest.csv: what is in the directory, known before the first universe is made; readable as a table of a
+ * later run. */
+static halo_status write_manifest(const hl_making *m)
+{
+    hl_str text = {0};
+    char name[64], *path;
+
+    hl_str_add(&text, "file,index,box");
+    for (int i = 0; i < m->prior.n; i++) hl_str_addf(&text, ",%s", m->prior.parameter[i].name);
+    hl_str_add(&text, "\n");
+    for (int64_t i = 0; i < m->progress.total; i++) {
+        hl_task t = hl_making_task(m, i);
+        hl_draw d = hl_making_draw(m, t);
+        hl_making_file(m, t, name, sizeof(name));
+        hl_str_addf(&text, "%s,%" PRIu64 ",%g", name, t.number, hl_making_box(m, &d));
+        for (int p = 0; p < m->prior.n; p++) hl_str_addf(&text, ",%.17g", d.physical[p]);
+        hl_str_add(&text, "\n");
+    }
+    halo_status st = text.failed ? hl_fail(m->ctx, HALO_ERR_NOMEM, "out of memory: a manifest") : HALO_OK;
+    if (st == HALO_OK) st = hl_path_join(m->ctx, m->settings->out, "manifest.csv", &path);
+    if (st == HALO_OK) {
+        st = hl_file_write(m->ctx, path, text.s, text.len);
+        free(path);
+    }
+    hl_str_free(&text);
+    return st;
+}
+
+halo_status hl_making_claim(hl_making *m)
+{
+    HL_TRY(claim(m));
+    HL_TRY(make_parts(m));
+    return write_manifest(m);
+}
