@@ -117,8 +117,7 @@ static void head(halo_network *net, int x)
     dense(net, flatten(net, x, false, 0), 3);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the
- * networks */
+/* ------------------------------------------------------------------------------------------- the networks */
 
 static void plain(halo_network *net)
 {
