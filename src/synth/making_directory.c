@@ -34,26 +34,41 @@ static halo_status refuse_difference(halo_context *ctx, const char *path, const 
                    (int)strcspn(was, "\n"), was, (int)strcspn(is, "\n"), is);
 }
 
+/* The file's settings written anew: keys that it does not have are at their defaults. */
+static halo_status read_fixed(halo_context *ctx, const char *path, hl_str *out)
+{
+    hl_universes_settings *s = NULL;
+    hl_yaml *root;
+
+    HL_TRY(hl_yaml_load(ctx, path, &root));
+    halo_status st = hl_calloc(ctx, 1, sizeof(*s), "settings", &s);
+    if (st == HALO_OK) st = hl_config_defaults(ctx, hl_universes_keys(), s);
+    if (st == HALO_OK) st = hl_config_apply(ctx, hl_universes_keys(), s, path, root);
+    if (st == HALO_OK) st = fixed_settings(ctx, s, out);
+    free(s);
+    hl_yaml_destroy(root);
+    return st;
+}
+
 /* universes.yaml holds the settings of a directory; equal ones continue it. */
 static halo_status claim(hl_making *m)
 {
-    hl_str text = {0};
-    char *path = NULL, *old = NULL;
-    size_t bytes;
+    hl_str text = {0}, old = {0};
+    char *path = NULL;
     halo_status st;
 
     HL_GOTO(st, hl_make_dirs(m->ctx, m->settings->out), done);
     HL_GOTO(st, fixed_settings(m->ctx, m->settings, &text), done);
     HL_GOTO(st, hl_path_join(m->ctx, m->settings->out, "universes.yaml", &path), done);
     if (hl_file_exists(path)) {
-        HL_GOTO(st, hl_file_read(m->ctx, path, 1 << 20, &old, &bytes), done);
-        if (strcmp(old, text.s) != 0) st = refuse_difference(m->ctx, m->settings->out, old, text.s);
+        HL_GOTO(st, read_fixed(m->ctx, path, &old), done);
+        if (strcmp(old.s, text.s) != 0) st = refuse_difference(m->ctx, m->settings->out, old.s, text.s);
     } else
         st = hl_file_write(m->ctx, path, text.s, text.len);
 done:
-    free(old);
     free(path);
     hl_str_free(&text);
+    hl_str_free(&old);
     return st;
 }
 
