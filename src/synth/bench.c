@@ -37,7 +37,7 @@ halo_status hl_synth_bench_run(halo_context *ctx, const hl_simulation_options *o
     HL_GOTO(st, run_all(s, box, runs, full, times), destroy);
     hl_simulation_times median = times[runs / 2];
     double work = pow((double)o->particles, 3.0) * (o->steps > 0 ? o->steps : 1);
-    *result = (hl_synth_bench){*o, hl_simulation_bytes(o), median.seconds, median.fft_seconds,
+    *result = (hl_synth_bench){*o, hl_simulation_bytes(o, 1), median.seconds, median.fft_seconds,
                                work / median.seconds};
 destroy:
     free(times);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* estimate.c -- what a run of universes will take, from a small one. */
+#include "base/context.h"
 #include "synth/making.h"
 
 /* Seconds per particle step of a 32^3 run; a transform's logarithm is the only thing that does not scale. */
@@ -37,8 +38,9 @@ halo_status hl_universes_estimate_run(halo_context *ctx, const hl_universes_sett
     const hl_simulation_options *o = &m.simulation;
 
     if (st == HALO_OK) {
-        hl_universes_estimate e = {
-            .bytes = hl_simulation_bytes(o) * m.jobs, .jobs = m.jobs, .threads = o->threads};
+        hl_universes_estimate e = {.bytes = hl_simulation_bytes(o, m.together ? ctx->ranks : 1) * m.jobs,
+                                   .jobs = m.jobs,
+                                   .threads = o->threads};
         e.file_bytes = o->grid * o->grid * o->grid * o->redshifts * (o->scheme == HL_NGP ? 2 : 4);
         st = measure(o, &e.seconds);
         if (st == HALO_OK) *estimate = e;

@@ -59,10 +59,14 @@ static size_t field_values(const hl_simulation_options *o)
     return padded > most ? padded : most;
 }
 
-int64_t hl_simulation_bytes(const hl_simulation_options *o)
+int64_t hl_simulation_bytes(const hl_simulation_options *o, int ranks)
 {
     int64_t particles = o->particles * o->particles * o->particles, cells = o->grid * o->grid * o->grid;
-    return particles * 12 * 8 + (int64_t)field_values(o) * 2 * 8 + cells * o->redshifts * 4;
+    int64_t fields = ranks == 1                ? 2
+                     : o->mesh == o->particles ? 3
+                                               : 4; /* meshes need one more each to exchange */
+    int64_t all = particles * 12 * 8 + (int64_t)field_values(o) * fields * 8 + cells * o->redshifts * 4;
+    return all / ranks;
 }
 
 /* Outputs in order of time, oldest first; equal redshifts keep their order. */

@@ -38,8 +38,9 @@ halo_status hl_simulation_create(halo_context *ctx, const hl_simulation_options 
                                  hl_simulation **out);
 void hl_simulation_destroy(hl_simulation *s);
 
-/* Bytes that a simulation with these options takes on one rank, result included. */
-int64_t hl_simulation_bytes(const hl_simulation_options *options);
+/* Bytes that a simulation with these options takes on each of `ranks` that share it, its part of the result
+ * included. */
+int64_t hl_simulation_bytes(const hl_simulation_options *options, int ranks);
 
 /* Values of hl_simulate's result on this rank. */
 int64_t hl_simulation_values(const hl_simulation *s);
