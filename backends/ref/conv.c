@@ -34,13 +34,17 @@ static bool window_valid(const halo_window *w, const halo_operand *y)
     for (int k = 0; k < 3; k++) {
         int64_t reach, span, sum;
         if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1) return false;
-        if (!hl_mul64(y->ext[HALO_D + k], w->stride[k], &reach) || !hl_mul64(w->kernel[k], w->dilation[k], &span)) return false;
+        if (!hl_mul64(y->ext[HALO_D + k], w->stride[k], &reach) || !hl_mul64(w->kernel[k], w->dilation[k], &span))
+            return false;
         if (!hl_add64(reach, span, &sum)) return false;
     }
     return true;
 }
 
-static int64_t room3(int64_t channels, const int64_t e[3]) { return ref_room(ref_room(channels, e[0], 0), ref_room(e[1], e[2], 0), 0); }
+static int64_t room3(int64_t channels, const int64_t e[3])
+{
+    return ref_room(ref_room(channels, e[0], 0), ref_room(e[1], e[2], 0), 0);
+}
 
 /* Doubles for sample, region, weights and bias; -1 when the description does not fit. */
 static int64_t scratch(const halo_op_desc *d, const halo_operand *x, const halo_operand *y)
@@ -133,8 +137,8 @@ static span tap_span(const halo_window *w, int dim, int64_t k, int64_t extent, i
 }
 
 /* dx[q] += w dy[p]; dy has extents e and begins at p = p_lo. */
-static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3], const int64_t e[3], const int64_t q[3], double w,
-                     const double *dy, double *dx)
+static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3], const int64_t e[3],
+                     const int64_t q[3], double w, const double *dy, double *dx)
 {
     for (int64_t d = r[0].lo; d < r[0].hi; d++)
         for (int64_t h = r[1].lo; h < r[1].hi; h++) {
@@ -144,7 +148,8 @@ static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3
         }
 }
 
-static void data_sample(const shape *s, const halo_operand *dyo, const int64_t q[3], const double *w, const double *dy, double *dx)
+static void data_sample(const shape *s, const halo_operand *dyo, const int64_t q[3], const double *w,
+                        const double *dy, double *dx)
 {
     int64_t p_lo[3], e[3], k[3];
     for (int j = 0; j < 3; j++) {
@@ -171,7 +176,8 @@ static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 static halo_status data_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY), wt = ref_operand(plan, args, HALO_WT);
+    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
+             wt = ref_operand(plan, args, HALO_WT);
     shape s = shape_of(&d->window, dx.op, dy.op);
     int64_t weights = s.o * s.i * s.taps, points = ref_sample_size(dx.op), p_lo[3], e[3];
     for (int k = 0; k < 3; k++) {

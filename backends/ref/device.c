@@ -75,7 +75,10 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
 
 /* ----------------------------------------------------------------------------------------------------------- device */
 
-static halo_status device_alloc(halo_device *dev, size_t bytes, void **ptr) { return hl_aligned(dev->ctx, bytes, "a buffer", ptr); }
+static halo_status device_alloc(halo_device *dev, size_t bytes, void **ptr)
+{
+    return hl_aligned(dev->ctx, bytes, "a buffer", ptr);
+}
 
 static void device_release(halo_device *dev, void *ptr)
 {
@@ -90,7 +93,8 @@ static void clear_lanes(const ref_view *v)
     int64_t lanes = hl_round_up(op->alloc[HALO_C], hl_layout_block(op->layout)) - op->alloc[HALO_C];
     if (lanes == 0 || op->lo[HALO_C] + op->ext[HALO_C] != op->alloc[HALO_C]) return;
     double zero[REF_ROW] = {0};
-    for (ref_row r = ref_rows_of(op, 0, op->ext[HALO_N], op->ext[HALO_C], lanes); ref_more(&r); ref_next(&r)) ref_write(v, &r, zero);
+    for (ref_row r = ref_rows_of(op, 0, op->ext[HALO_N], op->ext[HALO_C], lanes); ref_more(&r); ref_next(&r))
+        ref_write(v, &r, zero);
 }
 
 /* Both are one run of equal elements: bytes will do. */
@@ -98,7 +102,9 @@ static bool move_bytes(const ref_view *from, const ref_view *to)
 {
     int64_t a, b;
     size_t size = hl_dtype_size(to->op->dtype);
-    if (from->op->dtype != to->op->dtype || from->op->layout != to->op->layout || hl_layout_block(to->op->layout) != 1) return false;
+    if (from->op->dtype != to->op->dtype || from->op->layout != to->op->layout ||
+        hl_layout_block(to->op->layout) != 1)
+        return false;
     if (!hl_operand_dense(from->op, &a) || !hl_operand_dense(to->op, &b)) return false;
     memcpy(to->base + (size_t)b * size, from->base + (size_t)a * size, (size_t)hl_operand_box_elements(to->op) * size);
     return true;
@@ -115,7 +121,8 @@ static void move_rows(const ref_view *from, const ref_view *to)
     }
 }
 
-static halo_status device_upload(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host)
+static halo_status device_upload(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype,
+                                 const void *host)
 {
     (void)dev;
     halo_operand dense = hl_operand_whole(host_dtype, HALO_NCDHW, op->ext);
@@ -127,7 +134,8 @@ static halo_status device_upload(halo_device *dev, const halo_operand *op, void 
     return HALO_OK;
 }
 
-static halo_status device_download(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host)
+static halo_status device_download(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype,
+                                   void *host)
 {
     (void)dev;
     halo_operand dense = hl_operand_whole(host_dtype, HALO_NCDHW, op->ext);

@@ -50,7 +50,8 @@ static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 
 static halo_status data_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY), wt = ref_operand(plan, args, HALO_WT);
+    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
+             wt = ref_operand(plan, args, HALO_WT);
     int64_t in = ref_sample_size(dx.op), out = ref_sample_size(dy.op);
     double *xs = args->scratch, *w = xs + in, *ys = w + in;
     for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {

@@ -44,7 +44,8 @@ static double targets(const halo_op_desc *d)
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T), dx = ref_operand(plan, args, HALO_DX);
+    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T),
+             dx = ref_operand(plan, args, HALO_DX);
     ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
     int64_t size = ref_sample_size(x.op);
     double *xs = args->scratch, *ts = xs + size, sums[2];

@@ -113,8 +113,10 @@ static void update_running(const halo_op_desc *d, const ref_view *stat, const re
 static halo_status apply_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y), stat = ref_operand(plan, args, HALO_STAT);
-    ref_view gamma = ref_operand(plan, args, HALO_WT), beta = ref_operand(plan, args, HALO_B), run = ref_operand(plan, args, HALO_RUN);
+    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y),
+             stat = ref_operand(plan, args, HALO_STAT);
+    ref_view gamma = ref_operand(plan, args, HALO_WT), beta = ref_operand(plan, args, HALO_B),
+             run = ref_operand(plan, args, HALO_RUN);
     shape s = shape_of(d);
     double a[REF_ROW], w, b;
     for (ref_row r = ref_rows(x.op); ref_more(&r); ref_next(&r)) {
@@ -175,7 +177,8 @@ static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_can
 }
 
 /* sums[0], sums[1] = S, T of a feature. */
-static void feature_sums(const shape *s, const ref_view *stat2, const ref_view *gamma, int64_t g, int64_t f, double sums[2])
+static void feature_sums(const shape *s, const ref_view *stat2, const ref_view *gamma, int64_t g, int64_t f,
+                         double sums[2])
 {
     sums[0] = sums[1] = 0;
     for (int64_t c = f * s->per_f; c < (f + 1) * s->per_f; c++) {
@@ -187,7 +190,8 @@ static void feature_sums(const shape *s, const ref_view *stat2, const ref_view *
     }
 }
 
-static void backward_weights(const halo_op_desc *d, const shape *s, const ref_view *stat2, const ref_view *out, int which)
+static void backward_weights(const halo_op_desc *d, const shape *s, const ref_view *stat2, const ref_view *out,
+                             int which)
 {
     if (!out->op) return;
     for (int64_t c = 0; c < s->c; c++) {
@@ -201,8 +205,8 @@ static void backward_weights(const halo_op_desc *d, const shape *s, const ref_vi
     }
 }
 
-static void backward_data(const halo_op_desc *d, const shape *s, const ref_view *x, const ref_view *dy, const ref_view *dx,
-                          const ref_view *stat, const ref_view *stat2, const ref_view *gamma)
+static void backward_data(const halo_op_desc *d, const shape *s, const ref_view *x, const ref_view *dy,
+                          const ref_view *dx, const ref_view *stat, const ref_view *stat2, const ref_view *gamma)
 {
     double a[REF_ROW], e[REF_ROW], sums[2], w;
     for (ref_row r = ref_rows(x->op); ref_more(&r); ref_next(&r)) {
@@ -223,9 +227,11 @@ static void backward_data(const halo_op_desc *d, const shape *s, const ref_view 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY), dx = ref_operand(plan, args, HALO_DX);
+    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY),
+             dx = ref_operand(plan, args, HALO_DX);
     ref_view stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
-    ref_view gamma = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW), db = ref_operand(plan, args, HALO_DB);
+    ref_view gamma = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW),
+             db = ref_operand(plan, args, HALO_DB);
     shape s = shape_of(d);
     if (dx.op) backward_data(d, &s, &x, &dy, &dx, &stat, &stat2, &gamma);
     backward_weights(d, &s, &stat2, &dw, 1);

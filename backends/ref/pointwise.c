@@ -62,7 +62,8 @@ static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_can
 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view y = ref_operand(plan, args, HALO_Y), dy = ref_operand(plan, args, HALO_DY), dx = ref_operand(plan, args, HALO_DX);
+    ref_view y = ref_operand(plan, args, HALO_Y), dy = ref_operand(plan, args, HALO_DY),
+             dx = ref_operand(plan, args, HALO_DX);
     double a[REF_ROW], g[REF_ROW], old[REF_ROW] = {0};
     for (ref_row r = ref_rows(dx.op); ref_more(&r); ref_next(&r)) {
         ref_read(&y, &r, a);
@@ -85,7 +86,8 @@ static int add_candidates(halo_device *dev, const halo_op_desc *d, halo_candidat
 
 static halo_status add_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), x2 = ref_operand(plan, args, HALO_X2), y = ref_operand(plan, args, HALO_Y);
+    ref_view x = ref_operand(plan, args, HALO_X), x2 = ref_operand(plan, args, HALO_X2),
+             y = ref_operand(plan, args, HALO_Y);
     double a[REF_ROW], b[REF_ROW];
     for (ref_row r = ref_rows(y.op); ref_more(&r); ref_next(&r)) {
         ref_read(&x, &r, a);
@@ -124,7 +126,9 @@ static halo_status dropout_run(halo_plan *plan, const halo_op_args *args)
         uint64_t index = global_index(d, record, &r);
         ref_read(&x, &r, a);
         for (int64_t i = 0; i < r.count; i++)
-            a[i] = hl_dropout_keeps(record->seed, record->step, d->layer, index + (uint64_t)i, d->keep) ? a[i] / d->keep : 0;
+            a[i] = hl_dropout_keeps(record->seed, record->step, d->layer, index + (uint64_t)i, d->keep)
+                       ? a[i] / d->keep
+                       : 0;
         ref_write(&y, &r, a);
     }
     return HALO_OK;

@@ -89,7 +89,8 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y), aux = ref_operand(plan, args, HALO_AUX);
+    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y),
+             aux = ref_operand(plan, args, HALO_AUX);
     region r = with_margin(x.op), out = {.ext = {y.op->ext[HALO_D], y.op->ext[HALO_H], y.op->ext[HALO_W]}};
     double *xs = args->scratch;
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
@@ -131,13 +132,15 @@ static void write_box(const ref_view *dx, int64_t n, int64_t c, const region *r,
         for (int64_t h = 0; h < dx->op->ext[HALO_H]; h++)
             for (int64_t w = 0; w < dx->op->ext[HALO_W]; w++) {
                 double old = accumulate ? ref_get(dx, n, c, d, h, w) : 0;
-                ref_set(dx, n, c, d, h, w, old + from[((d - r->lo[0]) * r->ext[1] + h - r->lo[1]) * r->ext[2] + w - r->lo[2]]);
+                ref_set(dx, n, c, d, h, w,
+                        old + from[((d - r->lo[0]) * r->ext[1] + h - r->lo[1]) * r->ext[2] + w - r->lo[2]]);
             }
 }
 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY), aux = ref_operand(plan, args, HALO_AUX);
+    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
+             aux = ref_operand(plan, args, HALO_AUX);
     region r = with_margin(dx.op), out = {.ext = {dy.op->ext[HALO_D], dy.op->ext[HALO_H], dy.op->ext[HALO_W]}};
     double *xs = args->scratch;
     for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++)

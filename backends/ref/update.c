@@ -21,10 +21,14 @@ static double larc_factor(const halo_update_params *u, double w2, double g2)
     return u->larc == HALO_LARC_CLIP ? fmin(local, 1) : local;
 }
 
-static step make_step(const halo_update_params *u, const halo_step_record *r, const ref_view *stat, const ref_view *stat2)
+static step make_step(const halo_update_params *u, const halo_step_record *r, const ref_view *stat,
+                      const ref_view *stat2)
 {
     double lr = r->lr * u->lr_factor, t = (double)r->t;
-    step s = {.u = u, .g_factor = r->grad_scale, .lr = lr, .adam_lr = lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t))};
+    step s = {.u = u,
+              .g_factor = r->grad_scale,
+              .lr = lr,
+              .adam_lr = lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t))};
     if (u->larc != HALO_LARC_OFF) {
         double g2, w2;
         ref_read_flat(stat, 0, 1, &g2);
@@ -55,7 +59,9 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     (void)dev;
     const halo_update_params *u = &d->update;
     bool adam = u->kind == HALO_ADAM || u->kind == HALO_ADAMW;
-    if (!REF_HAVE(d, HALO_WT, HALO_DW) || hl_operand_box_elements(&d->t[HALO_WT]) != hl_operand_box_elements(&d->t[HALO_DW])) return 0;
+    if (!REF_HAVE(d, HALO_WT, HALO_DW) ||
+        hl_operand_box_elements(&d->t[HALO_WT]) != hl_operand_box_elements(&d->t[HALO_DW]))
+        return 0;
     if (d->t[HALO_M1].dtype == HALO_NONE && (adam || u->momentum != 0)) return 0;
     if (d->t[HALO_M2].dtype == HALO_NONE && adam) return 0;
     if (u->larc != HALO_LARC_OFF && !REF_HAVE(d, HALO_STAT, HALO_STAT2)) return 0;
@@ -72,8 +78,10 @@ static void read_or_zero(const ref_view *v, int64_t i, int64_t count, double *ou
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view wt = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW), m1 = ref_operand(plan, args, HALO_M1);
-    ref_view m2 = ref_operand(plan, args, HALO_M2), stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
+    ref_view wt = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW),
+             m1 = ref_operand(plan, args, HALO_M1);
+    ref_view m2 = ref_operand(plan, args, HALO_M2), stat = ref_operand(plan, args, HALO_STAT),
+             stat2 = ref_operand(plan, args, HALO_STAT2);
     if (args->record->skip) return HALO_OK;
     step s = make_step(&plan->d.update, args->record, &stat, &stat2);
     int64_t n = hl_operand_box_elements(wt.op);

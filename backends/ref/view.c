@@ -84,7 +84,8 @@ void ref_set(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int6
 
 ref_row ref_rows_of(const halo_operand *op, int64_t n, int64_t samples, int64_t c, int64_t channels)
 {
-    ref_row r = {.lo = {n, c, 0, 0, 0}, .hi = {n + samples, c + channels, op->ext[HALO_D], op->ext[HALO_H], op->ext[HALO_W]}};
+    ref_row r = {.lo = {n, c, 0, 0, 0},
+                 .hi = {n + samples, c + channels, op->ext[HALO_D], op->ext[HALO_H], op->ext[HALO_W]}};
     memcpy(r.i, r.lo, sizeof(r.i));
     r.count = hl_min64(REF_ROW, r.hi[HALO_W]);
     return r;
@@ -115,12 +116,14 @@ void ref_write(const ref_view *v, const ref_row *r, const double *in)
 }
 
 /* The range [lo, lo + ext) of w, zero outside box and margin. */
-static void read_line(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t lo, int64_t ext, double *out)
+static void read_line(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t lo, int64_t ext,
+                      double *out)
 {
     const halo_operand *op = v->op;
     int64_t first = hl_max64(lo, -op->margin[2][0]), end = hl_min64(lo + ext, op->ext[HALO_W] + op->margin[2][1]);
     memset(out, 0, (size_t)ext * sizeof(*out));
-    if (end > first) load(op->dtype, v->base, cell(v, n, c, d, h, first), v->s.s[HALO_W], end - first, out + (first - lo));
+    if (end > first)
+        load(op->dtype, v->base, cell(v, n, c, d, h, first), v->s.s[HALO_W], end - first, out + (first - lo));
 }
 
 void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t ext[3], double *out)
@@ -129,8 +132,8 @@ void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t
     for (int64_t c = 0; c < op->ext[HALO_C]; c++)
         for (int64_t d = lo[0]; d < lo[0] + ext[0]; d++)
             for (int64_t h = lo[1]; h < lo[1] + ext[1]; h++, out += ext[2]) {
-                bool inside = d >= -op->margin[0][0] && d < op->ext[HALO_D] + op->margin[0][1] && h >= -op->margin[1][0] &&
-                              h < op->ext[HALO_H] + op->margin[1][1];
+                bool inside = d >= -op->margin[0][0] && d < op->ext[HALO_D] + op->margin[0][1] &&
+                              h >= -op->margin[1][0] && h < op->ext[HALO_H] + op->margin[1][1];
                 if (inside)
                     read_line(v, n, c, d, h, lo[2], ext[2], out);
                 else
@@ -140,12 +143,14 @@ void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t
 
 void ref_unpack_box(const ref_view *v, int64_t n, double *out)
 {
-    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); out += r.count, ref_next(&r)) ref_read(v, &r, out);
+    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); out += r.count, ref_next(&r))
+        ref_read(v, &r, out);
 }
 
 void ref_pack_box(const ref_view *v, int64_t n, const double *in)
 {
-    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); in += r.count, ref_next(&r)) ref_write(v, &r, in);
+    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); in += r.count, ref_next(&r))
+        ref_write(v, &r, in);
 }
 
 int64_t ref_sample_size(const halo_operand *op)

@@ -39,7 +39,8 @@ static double flops(const halo_op_desc *d)
     switch (d->kind) {
     case HALO_OP_CONV_FWD: return conv_flops(d, HALO_X, HALO_Y) + (d->t[HALO_B].dtype ? cells(d, HALO_Y) : 0);
     case HALO_OP_CONV_BWD_DATA: return conv_flops(d, HALO_DX, HALO_DY);
-    case HALO_OP_CONV_BWD_WEIGHTS: return conv_flops(d, HALO_X, HALO_DY) + (d->t[HALO_DB].dtype ? cells(d, HALO_DY) : 0);
+    case HALO_OP_CONV_BWD_WEIGHTS:
+        return conv_flops(d, HALO_X, HALO_DY) + (d->t[HALO_DB].dtype ? cells(d, HALO_DY) : 0);
     case HALO_OP_POOL_FWD: return cells(d, HALO_Y) * taps(d);
     case HALO_OP_POOL_BWD: return cells(d, HALO_DY) * (d->pool == HALO_POOL_AVG ? taps(d) : 1);
     case HALO_OP_NORM_STATS: return 4 * cells(d, HALO_X);

@@ -17,10 +17,12 @@ static halo_status choose(halo_device *dev, const halo_op_desc *desc, const char
             *choice = all[i];
             return HALO_OK;
         }
-    return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no %s for this %s", impl ? impl : "implementation", hl_op_kind_name(desc->kind));
+    return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no %s for this %s", impl ? impl : "implementation",
+                   hl_op_kind_name(desc->kind));
 }
 
-static halo_status plan_and_run(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, const halo_op_args *args)
+static halo_status plan_and_run(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
+                                const halo_op_args *args)
 {
     const halo_op_class *class = dev->classes[desc->kind];
     halo_plan *plan = NULL;
@@ -32,7 +34,8 @@ static halo_status plan_and_run(halo_device *dev, const halo_op_desc *desc, cons
 }
 
 /* Writes the image that `choice` wants of the master at `master`; the caller releases *image. */
-static halo_status make_image(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, void *master, void **image)
+static halo_status make_image(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, void *master,
+                              void **image)
 {
     halo_op_desc d = {.kind = HALO_OP_CONV_IMAGE, .window = desc->window, .image = choice->image};
     d.t[HALO_X] = desc->t[HALO_WT];

@@ -55,12 +55,14 @@ static halo_status unknown_backend(halo_context *ctx, const char *name)
     }
     const char *near = hl_nearest(name, names, n);
     halo_status st = near ? hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s', did you mean '%s'?", name, near)
-                          : hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'; this build has %s", name, list.s ? list.s : "none");
+                          : hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'; this build has %s", name,
+                                    list.s ? list.s : "none");
     hl_str_free(&list);
     return st;
 }
 
-halo_status hl_device_open(halo_context *ctx, const char *backend, const halo_device_options *options, halo_device **dev)
+halo_status hl_device_open(halo_context *ctx, const char *backend, const halo_device_options *options,
+                           halo_device **dev)
 {
     for (const halo_backend *const *b = hl_backends(); *b; b++)
         if (strcmp((*b)->name, backend) == 0) return (*b)->open(ctx, options, dev);
@@ -79,7 +81,8 @@ halo_status hl_context_device(halo_context *ctx, halo_device **dev)
 {
     if (!ctx->device) {
         halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL};
-        HL_TRY(ctx->backend[0] ? hl_device_open(ctx, ctx->backend, &options, &ctx->device) : open_any(ctx, &options, &ctx->device));
+        HL_TRY(ctx->backend[0] ? hl_device_open(ctx, ctx->backend, &options, &ctx->device)
+                               : open_any(ctx, &options, &ctx->device));
     }
     *dev = ctx->device;
     return HALO_OK;

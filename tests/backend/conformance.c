@@ -77,8 +77,8 @@ static void run_trial(const subject *s, const trial *t, halo_device *oracle, tal
 
 static void report(const subject *s, halo_op_kind kind, const tally *y)
 {
-    tap_ok(y->runs > 0 && y->failed == 0, "%s: %s: %d of %d runs agree, worst error %.2g of %.0e (%d declined)", s->name,
-           hl_op_kind_name(kind), y->runs - y->failed, y->runs, y->worst, s->tolerance, y->declined);
+    tap_ok(y->runs > 0 && y->failed == 0, "%s: %s: %d of %d runs agree, worst error %.2g of %.0e (%d declined)",
+           s->name, hl_op_kind_name(kind), y->runs - y->failed, y->runs, y->worst, s->tolerance, y->declined);
     for (int i = 0; i < MAX_IMPLS && y->by[i].runs; i++)
         if (strcmp(y->by[i].impl, "ref") != 0) tap_note("  %s: %d", y->by[i].impl, y->by[i].runs);
 }
@@ -86,7 +86,7 @@ static void report(const subject *s, halo_op_kind kind, const tally *y)
 static int trials_of(halo_op_kind kind)
 {
     const char *text = getenv("HALO_TRIALS"), *sanitizer = getenv("HALO_SANITIZER");
-    int n = text ? (int)strtol(text, NULL, 10) : 24;
+    int n = text ? (int)strtol(text, NULL, 10) : 32;
     if (!text && kind <= HALO_OP_CONV_BWD_WEIGHTS) n *= 2;
     return !text && sanitizer && *sanitizer ? (n + 3) / 4 : n;
 }
@@ -108,12 +108,14 @@ static void run_kind(const subject *subjects, int n, halo_op_kind kind, halo_dev
 /* ---------------------------------------------------------------------------------------------------------- subjects */
 
 /* NULL when it does not open here. */
-static subject *add_subject(subject *list, int *n, halo_context *ctx, const char *backend, halo_device_options options, double tolerance)
+static subject *add_subject(subject *list, int *n, halo_context *ctx, const char *backend,
+                            halo_device_options options, double tolerance)
 {
     subject *s = &list[*n];
     HL_BUG_UNLESS(*n < MAX_SUBJECTS);
     *s = (subject){.tolerance = tolerance, .all_layouts = strcmp(backend, "ref") == 0, .turns = 1};
-    snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.f64 ? " f64" : "", options.isa ? " " : "", options.isa ? options.isa : "");
+    snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.f64 ? " f64" : "", options.isa ? " " : "",
+             options.isa ? options.isa : "");
     if (options.threads)
         snprintf(s->name + strlen(s->name), sizeof(s->name) - strlen(s->name), " x%d", options.threads);
     if (hl_device_open(ctx, backend, &options, &s->dev) != HALO_OK) {
@@ -131,7 +133,8 @@ static void add_cpu(subject *list, int *n, halo_context *ctx)
     enum { COUNTS = 3 };
     for (size_t i = 0; i < HL_COUNT(isas); i++)
         for (int k = 0; k < COUNTS; k++) {
-            subject *s = add_subject(list, n, ctx, "cpu", (halo_device_options){.isa = isas[i], .threads = k + 1}, 5e-6);
+            subject *s =
+                add_subject(list, n, ctx, "cpu", (halo_device_options){.isa = isas[i], .threads = k + 1}, 5e-6);
             if (!s) break;
             s->turn = (k + (int)i) % COUNTS;
             s->turns = COUNTS;

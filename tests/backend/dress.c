@@ -66,7 +66,10 @@ typedef struct walk {
 } walk;
 
 static int64_t walk_low(const halo_operand *op, int k) { return k >= HALO_D ? -op->margin[k - HALO_D][0] : 0; }
-static int64_t walk_high(const halo_operand *op, int k) { return op->ext[k] + (k >= HALO_D ? op->margin[k - HALO_D][1] : 0); }
+static int64_t walk_high(const halo_operand *op, int k)
+{
+    return op->ext[k] + (k >= HALO_D ? op->margin[k - HALO_D][1] : 0);
+}
 
 static walk walk_begin(const halo_operand *op)
 {
@@ -97,7 +100,8 @@ static bool walk_in_box(const walk *w)
 static size_t walk_byte(const walk *w)
 {
     const int64_t *lo = w->op->lo, *i = w->i;
-    return (size_t)hl_offset(&w->s, lo[0] + i[0], lo[1] + i[1], lo[2] + i[2], lo[3] + i[3], lo[4] + i[4]) * hl_dtype_size(w->op->dtype);
+    return (size_t)hl_offset(&w->s, lo[0] + i[0], lo[1] + i[1], lo[2] + i[2], lo[3] + i[3], lo[4] + i[4]) *
+           hl_dtype_size(w->op->dtype);
 }
 
 /* -------------------------------------------------------------------------------------------------------- dressing */
@@ -108,11 +112,11 @@ static halo_dtype type_for(const operand *o, const halo_device *dev)
     return o->dress == DRESS_STAT ? HALO_F64 : o->dress == DRESS_MASTER ? dev->master : dev->compute;
 }
 
-/* Room around box and margin that belongs to somebody else. */
-static void add_slack(rng *r, halo_operand *op, int percent)
+/* Room around box and margin that belongs to somebody else, in the first `dims` dimensions. */
+static void add_slack(rng *r, halo_operand *op, int dims)
 {
-    for (int k = 0; k < HALO_DIMS; k++) {
-        if (!rng_chance(r, percent)) continue;
+    for (int k = 0; k < dims; k++) {
+        if (!rng_chance(r, 40)) continue;
         int64_t low = rng_int(r, 0, 2), high = rng_int(r, 0, 2);
         if (k == HALO_C) low = low * hl_layout_block(op->layout), high = rng_int(r, 0, 9);
         op->lo[k] += low;
@@ -133,8 +137,8 @@ static void dress_operand(dressed *x, rng *r, const operand *o, stored *s)
     halo_layout layout = !boxed ? HALO_NCDHW : o->dress == DRESS_ANY ? any_layout(r, x->dev) : x->layout;
     s->op = hl_operand_margined(type_for(o, x->dev), layout, o->ext, o->margin);
     size_t size = hl_dtype_size(s->op.dtype), allocation;
-    if (boxed && !x->t->dense) add_slack(r, &s->op, 40);
-    if (o->dress == DRESS_ROWS && !x->t->dense && rng_chance(r, 25)) add_slack(r, &s->op, 40);
+    if (boxed && !x->t->dense) add_slack(r, &s->op, HALO_DIMS);
+    if (o->dress == DRESS_ROWS && !x->t->dense && rng_chance(r, 25)) add_slack(r, &s->op, HALO_D); /* N and C */
     if (!boxed && rng_chance(r, 70)) s->offset = (size_t)rng_int(r, 0, 5) * size;
     HL_BUG_UNLESS(hl_operand_valid(&s->op) && hl_operand_bytes(&s->op, &allocation));
     s->bytes = s->offset + allocation;
@@ -230,7 +234,8 @@ static double allowed(const dressed *x, int role, int64_t i, double scale)
         double sd = sqrt(m[2] / m[0]);
         return i % 3 == 0 ? 0 : i % 3 == 1 ? tol * (fabs(m[1]) + sd) : 4 * tol * m[2] + tol * tol * m[0] * m[1] * m[1];
     }
-    if (x->d.kind == HALO_OP_UPDATE && role == HALO_WT) return tol * x->change + (x->dev->master == HALO_F64 ? 1e-15 : 1.5e-7) * scale;
+    if (x->d.kind == HALO_OP_UPDATE && role == HALO_WT)
+        return tol * x->change + (x->dev->master == HALO_F64 ? 1e-15 : 1.5e-7) * scale;
     return tol * scale;
 }
 
@@ -265,9 +270,11 @@ static bool check_output(dressed *x, int role, stored *s)
         }
         if (!(error <= limit))
             return fail(x,
-                        "%s[%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "] is %.9g, want %.9g: %.2e of the tolerance "
+                        "%s[%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                        "] is %.9g, want %.9g: %.2e of the tolerance "
                         "(largest %.3g)",
-                        hl_role_name((halo_role)role), w.i[0], w.i[1], w.i[2], w.i[3], w.i[4], got, want, error / limit, scale);
+                        hl_role_name((halo_role)role), w.i[0], w.i[1], w.i[2], w.i[3], w.i[4], got, want,
+                        error / limit, scale);
         if (error > 0) x->worst = fmax(x->worst, error / limit);
         memcpy(s->after + at, s->before + at, size);
     }
@@ -281,9 +288,10 @@ static bool check_untouched(dressed *x, int role, stored *s)
     zero_lanes(&s->op, s->after + s->offset, s->before + s->offset);
     for (size_t i = 0; i < s->bytes; i += size)
         if (memcmp(s->after + i, s->before + i, size) != 0)
-            return fail(x, "%s: element %zd of the allocation was written though it is outside the box (%.6g became %.6g)",
-                        hl_role_name((halo_role)role), (ssize_t)((i - s->offset) / size), get(s->before + i, s->op.dtype),
-                        get(s->after + i, s->op.dtype));
+            return fail(
+                x, "%s: element %zd of the allocation was written though it is outside the box (%.6g became %.6g)",
+                hl_role_name((halo_role)role), (ssize_t)((i - s->offset) / size), get(s->before + i, s->op.dtype),
+                get(s->after + i, s->op.dtype));
     return true;
 }
 
@@ -358,7 +366,8 @@ bool dress_run(dressed *x, const halo_candidate *c, int times)
     const halo_op_class *class = x->dev->classes[x->d.kind];
     unsigned char *first[HALO_ROLES] = {NULL};
     bool good = true;
-    if (class->plan(x->dev, &x->d, c, &plan) != HALO_OK) return fail(x, "plan failed: %s", halo_error_message(x->dev->ctx));
+    if (class->plan(x->dev, &x->d, c, &plan) != HALO_OK)
+        return fail(x, "plan failed: %s", halo_error_message(x->dev->ctx));
     for (int k = 0; k < times && good; k++) {
         if (run_plan(x, c, plan, 1) != HALO_OK) good = fail(x, "run failed: %s", halo_error_message(x->dev->ctx));
         for (int i = 0; good && i < HALO_ROLES; i++) {
@@ -380,7 +389,10 @@ static void print5(const char *what, const int64_t *v)
     printf(" %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, what, v[0], v[1], v[2], v[3], v[4]);
 }
 
-static void print3(const char *what, const int64_t *v) { printf(" %s %" PRId64 " %" PRId64 " %" PRId64, what, v[0], v[1], v[2]); }
+static void print3(const char *what, const int64_t *v)
+{
+    printf(" %s %" PRId64 " %" PRId64 " %" PRId64, what, v[0], v[1], v[2]);
+}
 
 static void print_operand(const dressed *x, int role)
 {
@@ -405,11 +417,13 @@ void dress_print(const dressed *x, const halo_candidate *c)
     print3("stride", d->window.stride);
     print3("dilation", d->window.dilation);
     print3("pad", d->window.pad_lo);
-    printf("\n#     act %s slope %g pool %d count_pad %d accumulate %d inference %d unbiased %d last %d reverse %d groups %" PRId64
-           " per_sample %d loss %d optimizer %d larc %d skip %d\n",
-           hl_act_name(d->act), d->slope, d->pool, d->count_pad, d->accumulate, d->inference, d->unbiased, d->channels_last, d->reverse,
-           d->groups, d->per_sample, d->loss, d->update.kind, d->update.larc, x->t->record.skip);
-    for (int k = 0; d->kind == HALO_OP_MARGIN && k < 3; k++) printf("#     margin mode %d %d\n", d->margin_mode[k][0], d->margin_mode[k][1]);
+    printf("\n#     act %s slope %g pool %d count_pad %d accumulate %d inference %d unbiased %d last %d reverse %d "
+           "groups %" PRId64 " per_sample %d loss %d optimizer %d larc %d skip %d\n",
+           hl_act_name(d->act), d->slope, d->pool, d->count_pad, d->accumulate, d->inference, d->unbiased,
+           d->channels_last, d->reverse, d->groups, d->per_sample, d->loss, d->update.kind, d->update.larc,
+           x->t->record.skip);
+    for (int k = 0; d->kind == HALO_OP_MARGIN && k < 3; k++)
+        printf("#     margin mode %d %d\n", d->margin_mode[k][0], d->margin_mode[k][1]);
     for (int i = 0; i < HALO_ROLES; i++)
         if (d->t[i].dtype != HALO_NONE) print_operand(x, i);
     fflush(stdout);

@@ -91,7 +91,10 @@ typedef struct vector {
     tensor in[MAX_TENSORS], out[MAX_TENSORS];
 } vector;
 
-static void copy_text(char *to, size_t size, message m) { snprintf(to, size, "%.*s", (int)(m.end - m.p), (const char *)m.p); }
+static void copy_text(char *to, size_t size, message m)
+{
+    snprintf(to, size, "%.*s", (int)(m.end - m.p), (const char *)m.p);
+}
 
 static void parse_attribute(message m, attribute *a)
 {
@@ -204,8 +207,14 @@ static const attribute *find(const vector *v, const char *name)
     return NULL;
 }
 
-static int64_t int_of(const vector *v, const char *name, int64_t otherwise) { return find(v, name) ? find(v, name)->i : otherwise; }
-static double float_of(const vector *v, const char *name, double otherwise) { return find(v, name) ? find(v, name)->f : otherwise; }
+static int64_t int_of(const vector *v, const char *name, int64_t otherwise)
+{
+    return find(v, name) ? find(v, name)->i : otherwise;
+}
+static double float_of(const vector *v, const char *name, double otherwise)
+{
+    return find(v, name) ? find(v, name)->f : otherwise;
+}
 
 /* ------------------------------------------------------------------------------------------------------------ running */
 
@@ -238,7 +247,10 @@ static void give_volume(job *j, halo_role role, const tensor *t, const double *v
     give(j, role, hl_operand_whole(j->dev->compute, j->layout, e), values);
 }
 
-static void give_flat(job *j, halo_role role, halo_dtype type, int64_t n, const double *values) { give(j, role, hl_operand_flat(type, n), values); }
+static void give_flat(job *j, halo_role role, halo_dtype type, int64_t n, const double *values)
+{
+    give(j, role, hl_operand_flat(type, n), values);
+}
 
 static void compare(job *j, halo_role role, const tensor *want)
 {
@@ -260,14 +272,18 @@ static bool applicable(job *j)
     return false;
 }
 
-static void run(job *j) { check_status(j->dev->ctx, hl_op_run_once(j->dev, &j->d, NULL, j->ptr, &j->record), hl_op_kind_name(j->d.kind)); }
+static void run(job *j)
+{
+    check_status(j->dev->ctx, hl_op_run_once(j->dev, &j->d, NULL, j->ptr, &j->record), hl_op_kind_name(j->d.kind));
+}
 
 /* ---------------------------------------------------------------------------------------------------------- operators */
 
 /* Kernel, stride, dilation of the last `rank` dimensions. */
 static void window_from(const vector *v, const tensor *w, int rank, halo_window *g)
 {
-    const attribute *k = find(v, "kernel_shape"), *s = find(v, "strides"), *l = find(v, "dilations"), *p = find(v, "pads");
+    const attribute *k = find(v, "kernel_shape"), *s = find(v, "strides"), *l = find(v, "dilations"),
+                    *p = find(v, "pads");
     for (int i = 0; i < 3; i++) {
         int a = i - (3 - rank);
         g->kernel[i] = a < 0 ? 1 : k ? k->ints[a] : w->dim[2 + a];
@@ -340,7 +356,8 @@ static void compare_argmax(job *j, const vector *v)
     const tensor *x = &v->in[0], *z = &v->out[1];
     const halo_window *g = &j->d.window;
     double *aux = check_alloc(z->n, 8);
-    check_status(j->dev->ctx, j->dev->ops->download(j->dev, &j->d.t[HALO_AUX], j->ptr[HALO_AUX], HALO_F64, aux), "download");
+    check_status(j->dev->ctx, j->dev->ops->download(j->dev, &j->d.t[HALO_AUX], j->ptr[HALO_AUX], HALO_F64, aux),
+                 "download");
     for (int64_t i = 0; i < z->n; i++) { /* 2-D */
         int64_t ow = z->dim[3], oh = z->dim[2], k = (int64_t)aux[i], plane = i / (ow * oh);
         int64_t row = i / ow % oh * g->stride[1] - g->pad_lo[1] + k / g->kernel[2] % g->kernel[1] * g->dilation[1];
@@ -353,7 +370,8 @@ static void compare_argmax(job *j, const vector *v)
 static void do_pool(job *j, const vector *v)
 {
     const tensor *x = &v->in[0], *y = &v->out[0];
-    bool global = strcmp(v->op, "GlobalAveragePool") == 0, indices = v->outs > 1 && x->rank == 4 && int_of(v, "storage_order", 0) == 0;
+    bool global = strcmp(v->op, "GlobalAveragePool") == 0,
+         indices = v->outs > 1 && x->rank == 4 && int_of(v, "storage_order", 0) == 0;
     j->d.kind = HALO_OP_POOL_FWD;
     j->d.pool = strcmp(v->op, "MaxPool") == 0 ? HALO_POOL_MAX : HALO_POOL_AVG;
     j->d.count_pad = int_of(v, "count_include_pad", 0) != 0;
@@ -443,7 +461,8 @@ static void do_gemm(job *j, const vector *v)
     for (int64_t r = 0; r < n; r++)
         for (int64_t i = 0; i < in; i++) x[r * in + i] = ta ? a->v[i * n + r] : a->v[r * in + i];
     for (int64_t o = 0; o < out; o++) {
-        for (int64_t i = 0; i < in; i++) w[o * in + i] = float_of(v, "alpha", 1) * (tb ? b->v[o * in + i] : b->v[i * out + o]);
+        for (int64_t i = 0; i < in; i++)
+            w[o * in + i] = float_of(v, "alpha", 1) * (tb ? b->v[o * in + i] : b->v[i * out + o]);
         bias[o] = c ? float_of(v, "beta", 1) * c->v[c->n == 1 ? 0 : o] : 0;
     }
     j->d.kind = HALO_OP_LINEAR_FWD;

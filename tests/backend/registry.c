@@ -25,11 +25,14 @@ static void test_backends(halo_context *ctx)
     tap_ok(n > 0 && wrong == 0, "%d backends speak this version of the contract", n);
     tap_ok(n > 0 && strcmp(b[n - 1]->name, "ref") == 0, "ref is the last choice");
     halo_device *dev = NULL, *again = NULL;
-    tap_ok(hl_context_device(ctx, &dev) == HALO_OK && hl_context_device(ctx, &again) == HALO_OK && dev == again, "the context has one device");
+    tap_ok(hl_context_device(ctx, &dev) == HALO_OK && hl_context_device(ctx, &again) == HALO_OK && dev == again,
+           "the context has one device");
     halo_device *none = NULL;
-    tap_ok(hl_device_open(ctx, "reff", NULL, &none) == HALO_ERR_USAGE && !none && strstr(halo_error_message(ctx), "'ref'"),
+    tap_ok(hl_device_open(ctx, "reff", NULL, &none) == HALO_ERR_USAGE && !none &&
+               strstr(halo_error_message(ctx), "'ref'"),
            "a misspelt backend names the near one: %s", halo_error_message(ctx));
-    tap_ok(hl_device_open(ctx, "abacus", NULL, &none) == HALO_ERR_USAGE && !none && strstr(halo_error_message(ctx), "ref"),
+    tap_ok(hl_device_open(ctx, "abacus", NULL, &none) == HALO_ERR_USAGE && !none &&
+               strstr(halo_error_message(ctx), "ref"),
            "an unknown backend lists what there is: %s", halo_error_message(ctx));
 }
 
@@ -39,7 +42,8 @@ static void test_device(halo_device *dev, const char *name)
     const halo_device_ops *o = dev->ops;
     halo_device_info info;
     int incomplete = 0, kinds = 0;
-    tap_ok(o->alloc && o->release && o->upload && o->download && o->copy && o->fill && o->wait && o->describe && o->close,
+    tap_ok(o->alloc && o->release && o->upload && o->download && o->copy && o->fill && o->wait && o->describe &&
+               o->close,
            "%s: every required slot of the device is filled", name);
     for (int k = 0; k < HALO_OP_KINDS; k++) {
         const halo_op_class *c = dev->classes[k];
@@ -50,14 +54,17 @@ static void test_device(halo_device *dev, const char *name)
     }
     tap_ok(incomplete == 0, "%s: every class of its %d kinds is whole, destroy(NULL) is allowed", name, kinds);
     o->describe(dev, &info);
-    tap_ok(info.name[0] && info.details[0] && info.threads >= 1, "%s describes itself: %s (%s)", name, info.name, info.details);
-    tap_ok(dev->layouts[0] != HALO_LAYOUTS && (dev->compute == HALO_F32 || dev->compute == HALO_F64), "%s has a layout and a type", name);
+    tap_ok(info.name[0] && info.details[0] && info.threads >= 1, "%s describes itself: %s (%s)", name, info.name,
+           info.details);
+    tap_ok(dev->layouts[0] != HALO_LAYOUTS && (dev->compute == HALO_F32 || dev->compute == HALO_F64),
+           "%s has a layout and a type", name);
 }
 
 /* Upload into a box, download it again: equal values, nothing else touched, padding lanes zero. */
 static bool round_trip(halo_device *dev, halo_layout layout, halo_dtype type, halo_dtype host)
 {
-    halo_operand o = {.dtype = type, .layout = layout, .alloc = {3, 40, 4, 5, 6}, .lo = {1, 16, 1, 1, 2}, .ext = {2, 24, 2, 3, 3}};
+    halo_operand o = {
+        .dtype = type, .layout = layout, .alloc = {3, 40, 4, 5, 6}, .lo = {1, 16, 1, 1, 2}, .ext = {2, 24, 2, 3, 3}};
     halo_operand whole = o, plain = hl_operand_whole(host, HALO_NCDHW, o.ext);
     int64_t n = hl_operand_box_elements(&o), all = 3 * 40 * 4 * 5 * 6;
     size_t bytes, size = hl_dtype_size(host);
@@ -73,7 +80,12 @@ static bool round_trip(halo_device *dev, halo_layout layout, halo_dtype type, ha
         double d = (double)(i % 97);
         int16_t s = (int16_t)(i % 97);
         uint8_t u = (uint8_t)(i % 97);
-        memcpy(in + (size_t)i * size, host == HALO_F32 ? (void *)&f : host == HALO_F64 ? (void *)&d : host == HALO_I16 ? (void *)&s : &u, size);
+        memcpy(in + (size_t)i * size,
+               host == HALO_F32   ? (void *)&f
+               : host == HALO_F64 ? (void *)&d
+               : host == HALO_I16 ? (void *)&s
+                                  : &u,
+               size);
     }
     for (int64_t i = 0; i < all; i++) before[i] = -7;
     halo_status st = dev->ops->alloc(dev, bytes, &p);
@@ -95,7 +107,8 @@ static bool round_trip(halo_device *dev, halo_layout layout, halo_dtype type, ha
         hl_strides s = hl_operand_strides(&o);
         good = good && dev->ops->download(dev, &raw, p, HALO_U8, b) == HALO_OK;
         for (int64_t c = 37; c < hl_round_up(37, s.block); c++)
-            for (size_t k = 0; k < hl_dtype_size(type); k++) good = good && b[(size_t)hl_offset(&s, 2, c, 2, 3, 4) * hl_dtype_size(type) + k] == 0;
+            for (size_t k = 0; k < hl_dtype_size(type); k++)
+                good = good && b[(size_t)hl_offset(&s, 2, c, 2, 3, 4) * hl_dtype_size(type) + k] == 0;
         free(b);
     }
     dev->ops->release(dev, p);
@@ -108,14 +121,18 @@ static void test_transfers(halo_device *dev, const char *name)
     static const halo_dtype hosts[] = {HALO_F32, HALO_F64, HALO_I16, HALO_U8};
     int failed = 0, tried = 0;
     for (int i = 0; dev->layouts[i] != HALO_LAYOUTS; i++)
-        for (size_t h = 0; h < HL_COUNT(hosts); h++, tried++) failed += !round_trip(dev, dev->layouts[i], dev->compute, hosts[h]);
-    tap_ok(failed == 0, "%s: boxes of %d layouts and host types come back, the rest untouched, lanes zero (%d do not)", name, tried, failed);
+        for (size_t h = 0; h < HL_COUNT(hosts); h++, tried++)
+            failed += !round_trip(dev, dev->layouts[i], dev->compute, hosts[h]);
+    tap_ok(failed == 0,
+           "%s: boxes of %d layouts and host types come back, the rest untouched, lanes zero (%d do not)", name,
+           tried, failed);
     halo_operand half = hl_operand_flat(HALO_BF16, 3);
     const double values[3] = {1, 1.00390625, -3.0009765625}; /* 1 + 2^-8: half way, to even */
     double got[3] = {0};
     void *p;
     check_status(dev->ctx, dev->ops->alloc(dev, 6, &p), "alloc");
-    bool good = dev->ops->upload(dev, &half, p, HALO_F64, values) == HALO_OK && dev->ops->download(dev, &half, p, HALO_F64, got) == HALO_OK;
+    bool good = dev->ops->upload(dev, &half, p, HALO_F64, values) == HALO_OK &&
+                dev->ops->download(dev, &half, p, HALO_F64, got) == HALO_OK;
     tap_ok(good && got[0] == 1 && got[1] == 1 && got[2] == -3, "%s: transfers round to bf16", name);
     dev->ops->release(dev, p);
 }
@@ -139,7 +156,8 @@ static void test_costs(void)
     tap_ok(hl_op_cost(&u).flops == 2.0 * 3 * 7 * 100, "a dense layer costs 2 N O I");
     halo_op_desc huge = d;
     for (int k = HALO_D; k < HALO_DIMS; k++) huge.t[HALO_X].ext[k] = huge.t[HALO_DY].ext[k] = 2048;
-    tap_ok(hl_op_cost(&huge).flops == 2.0 * 2 * 32 * 2048.0 * 2048 * 2048 * 16 * 27, "costs past 2^63 bytes are numbers");
+    tap_ok(hl_op_cost(&huge).flops == 2.0 * 2 * 32 * 2048.0 * 2048 * 2048 * 16 * 27,
+           "costs past 2^63 bytes are numbers");
 }
 
 static void test_refusals(halo_device *dev, const char *name)
@@ -147,10 +165,11 @@ static void test_refusals(halo_device *dev, const char *name)
     halo_op_desc d = {.kind = HALO_OP_ACT_FWD, .act = HALO_ACT_RELU};
     void *ptr[HALO_ROLES] = {NULL};
     d.t[HALO_X] = hl_operand_flat(dev->compute, 4), d.t[HALO_Y] = hl_operand_flat(dev->compute, 5);
-    tap_ok(hl_op_run_once(dev, &d, NULL, ptr, NULL) == HALO_ERR_UNSUPPORTED, "%s: extents that differ are declined: %s", name,
-           halo_error_message(dev->ctx));
+    tap_ok(hl_op_run_once(dev, &d, NULL, ptr, NULL) == HALO_ERR_UNSUPPORTED,
+           "%s: extents that differ are declined: %s", name, halo_error_message(dev->ctx));
     d.t[HALO_Y] = d.t[HALO_X];
-    tap_ok(hl_op_run_once(dev, &d, "no such way", ptr, NULL) == HALO_ERR_UNSUPPORTED, "%s: an unknown implementation is an error", name);
+    tap_ok(hl_op_run_once(dev, &d, "no such way", ptr, NULL) == HALO_ERR_UNSUPPORTED,
+           "%s: an unknown implementation is an error", name);
     halo_op_desc conv = {.kind = HALO_OP_CONV_FWD, .window = {{3, 3, 3}, {0, 1, 1}, {1, 1, 1}, {0, 0, 0}}};
     conv.t[HALO_X] = conv.t[HALO_Y] = hl_operand_whole(dev->compute, dev->layouts[0], (int64_t[]){1, 1, 4, 4, 4});
     conv.t[HALO_WT] = hl_operand_whole(dev->master, HALO_NCDHW, (int64_t[]){1, 1, 3, 3, 3});

@@ -33,7 +33,8 @@ static int64_t pick(rng *r, const int64_t *from, size_t n) { return from[rng_int
 int64_t operand_cells(const operand *o)
 {
     int64_t n = 1;
-    for (int i = 0; i < HALO_DIMS; i++) n *= o->ext[i] + (i >= HALO_D ? o->margin[i - HALO_D][0] + o->margin[i - HALO_D][1] : 0);
+    for (int i = 0; i < HALO_DIMS; i++)
+        n *= o->ext[i] + (i >= HALO_D ? o->margin[i - HALO_D][0] + o->margin[i - HALO_D][1] : 0);
     return n;
 }
 
@@ -51,7 +52,8 @@ static operand *use(trial *t, halo_role role, dress how, bool in, bool out, cons
     return o;
 }
 
-static operand *use5(trial *t, halo_role role, dress how, bool in, bool out, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
+static operand *use5(trial *t, halo_role role, dress how, bool in, bool out, int64_t n, int64_t c, int64_t d,
+                     int64_t h, int64_t w)
 {
     return use(t, role, how, in, out, (const int64_t[]){n, c, d, h, w});
 }
@@ -135,8 +137,11 @@ static void random_window(rng *r, halo_op_desc *d, int64_t most, int64_t in[HALO
             equal = false;
         }
         int64_t span = w->dilation[k] * (w->kernel[k] - 1) + 1, pad_hi = rng_int(r, 0, span / 2 + 1);
-        w->pad_lo[k] = rng_chance(r, 8) ? -rng_int(r, 1, 2) : rng_chance(r, 50) ? (span - 1) / 2 : rng_int(r, 0, span / 2 + 1);
-        in[HALO_D + k] = (out[HALO_D + k] - 1) * w->stride[k] + span - w->pad_lo[k] - pad_hi + rng_int(r, 0, w->stride[k] - 1);
+        w->pad_lo[k] = rng_chance(r, 8)    ? -rng_int(r, 1, 2)
+                       : rng_chance(r, 50) ? (span - 1) / 2
+                                           : rng_int(r, 0, span / 2 + 1);
+        in[HALO_D + k] =
+            (out[HALO_D + k] - 1) * w->stride[k] + span - w->pad_lo[k] - pad_hi + rng_int(r, 0, w->stride[k] - 1);
         in[HALO_D + k] = hl_max64(1, in[HALO_D + k]);
     }
 }
@@ -275,8 +280,8 @@ static void make_norm(trial *t, rng *r)
     int64_t g = d->per_sample ? e[HALO_N] : 1, f = d->groups ? d->groups : e[HALO_C];
     double count = (double)(product(e, 5) / g / f);
     halo_op_kind k = d->kind;
-    operand *x = use(t, HALO_X, DRESS_PROGRAM, true, false, e), *stat = use_flat(t, HALO_STAT, DRESS_STAT, k != HALO_OP_NORM_STATS,
-                                                                                 k == HALO_OP_NORM_STATS, g * f * 3);
+    operand *x = use(t, HALO_X, DRESS_PROGRAM, true, false, e),
+            *stat = use_flat(t, HALO_STAT, DRESS_STAT, k != HALO_OP_NORM_STATS, k == HALO_OP_NORM_STATS, g * f * 3);
     random_margin(r, x, 30);
     if (k == HALO_OP_NORM_STATS) {
         fill_normal(r, x);
@@ -409,7 +414,8 @@ static void make_flatten(trial *t, rng *r)
 static void make_linear(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
-    int64_t n = rng_int(r, 1, 5), in = rng_chance(r, 20) ? rng_int(r, 100, 700) : rng_int(r, 1, 40), out = rng_int(r, 1, 70);
+    int64_t n = rng_int(r, 1, 5), in = rng_chance(r, 20) ? rng_int(r, 100, 700) : rng_int(r, 1, 40),
+            out = rng_int(r, 1, 70);
     bool bias = rng_chance(r, 70);
     d->accumulate = d->kind != HALO_OP_LINEAR_FWD && rng_chance(r, 40);
     if (d->kind == HALO_OP_LINEAR_FWD) {
@@ -474,7 +480,8 @@ static void make_update(trial *t, rng *r)
     u->beta1 = 0.9, u->beta2 = 0.99, u->eps = rng_chance(r, 50) ? 1e-8 : 1e-3;
     u->weight_decay = rng_chance(r, 50) ? 0.01 : 0;
     u->lr_factor = rng_chance(r, 30) ? 0.5 : 1;
-    u->trust = rng_chance(r, 50) ? 0.002 : 2, u->larc_eps = 1e-6, u->larc_zero = 1.0 / 16000, u->larc_min = rng_chance(r, 20) ? 0.5 : 0;
+    u->trust = rng_chance(r, 50) ? 0.002 : 2, u->larc_eps = 1e-6, u->larc_zero = 1.0 / 16000,
+    u->larc_min = rng_chance(r, 20) ? 0.5 : 0;
     use_flat(t, HALO_WT, DRESS_MASTER, true, true, n);
     use_flat(t, HALO_DW, DRESS_MASTER, true, false, n);
     if (!plain) use_flat(t, HALO_M1, DRESS_MASTER, true, true, n);
@@ -573,7 +580,8 @@ static void *oracle_input(const operand *o, halo_device *oracle, bool magnitude)
     int64_t n = operand_cells(o);
     double *v = check_alloc(n, sizeof(*v));
     void *p = check_alloc(n, (int64_t)hl_dtype_size(plain.dtype));
-    for (int64_t i = 0; o->value && i < n; i++) v[i] = magnitude && plain.dtype == HALO_F64 ? fabs(o->value[i]) : o->value[i];
+    for (int64_t i = 0; o->value && i < n; i++)
+        v[i] = magnitude && plain.dtype == HALO_F64 ? fabs(o->value[i]) : o->value[i];
     check_status(oracle->ctx, oracle->ops->upload(oracle, &all, p, HALO_F64, v), "upload");
     free(v);
     return p;

@@ -36,7 +36,8 @@ static void get(const bench *b, halo_role role, double *out)
     check_status(b->dev->ctx, b->dev->ops->download(b->dev, &b->d.t[role], b->ptr[role], HALO_F64, out), "download");
 }
 
-static bench open_bench(halo_device *dev, const char *name, double tolerance, halo_update_params u, const double w[N], const double g[N])
+static bench open_bench(halo_device *dev, const char *name, double tolerance, halo_update_params u, const double w[N],
+                        const double g[N])
 {
     static const double zero[N];
     bench b = {.dev = dev, .name = name, .tolerance = tolerance, .d = {.kind = HALO_OP_UPDATE, .update = u}};
@@ -74,7 +75,8 @@ static void expect(const bench *b, const double want[N], const char *what)
         error = check_worse(error, fabs(w[i] - want[i]) / fmax(1, fabs(want[i])));
         norm += want[i] * want[i];
     }
-    tap_ok(error <= b->tolerance && fabs(stored - norm) <= 10 * b->tolerance * norm, "%s: %s (%.1e)", b->name, what, error);
+    tap_ok(error <= b->tolerance && fabs(stored - norm) <= 10 * b->tolerance * norm, "%s: %s (%.1e)", b->name, what,
+           error);
 }
 
 static const double w0[N] = {1, -2, 0.5, 0, 3}, g0[N] = {0.5, 0.25, -1, 2, -0.125};
@@ -118,9 +120,11 @@ static void test_adam(halo_device *dev, const char *name, double tol, halo_optim
     for (int t = 1; t <= 4; t++) {
         double r = sqrt(1 - pow(0.99, t));
         step(&b);
-        for (int i = 0; i < N; i++) want[i] = want[i] * (kind == HALO_ADAMW ? 0.875 : 1) - 0.25 * g0[i] * r / (fabs(g0[i]) * r + 0.125);
+        for (int i = 0; i < N; i++)
+            want[i] = want[i] * (kind == HALO_ADAMW ? 0.875 : 1) - 0.25 * g0[i] * r / (fabs(g0[i]) * r + 0.125);
     }
-    expect(&b, want, kind == HALO_ADAM ? "Adam, epsilon hat, four steps" : "AdamW, decay apart from the gradient, four steps");
+    expect(&b, want,
+           kind == HALO_ADAM ? "Adam, epsilon hat, four steps" : "AdamW, decay apart from the gradient, four steps");
     get(&b, HALO_M1, m);
     for (int i = 0; i < N; i++) error = check_worse(error, fabs(m[i] - g0[i] * (1 - pow(0.9, 4))));
     get(&b, HALO_M2, m);
@@ -130,7 +134,8 @@ static void test_adam(halo_device *dev, const char *name, double tol, halo_optim
 }
 
 /* |w| = 5, |g| = 2 after the scale of 2. */
-static void larc_case(halo_device *dev, const char *name, double tol, halo_update_params u, double factor, const char *what)
+static void larc_case(halo_device *dev, const char *name, double tol, halo_update_params u, double factor,
+                      const char *what)
 {
     static const double w[N] = {3, 0, -4, 0, 0}, g[N] = {0.6, 0.8, 0, 0, 0};
     double want[N];
@@ -150,8 +155,10 @@ static void test_larc(halo_device *dev, const char *name, double tol)
     larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_CLIP, .trust = 0.02}, 0.05, "LARC: 0.02 * 5 / 2");
     larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_CLIP, .trust = 0.8}, 1, "LARC clips at 1");
     larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_SCALE, .trust = 0.8}, 2, "LARC scales past 1");
-    larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_SCALE, .trust = 1, .larc_eps = 0.5}, 2, "LARC: epsilon beside |g|");
-    larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_CLIP, .trust = 0.02, .larc_min = 0.25}, 0.25, "LARC not below its least");
+    larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_SCALE, .trust = 1, .larc_eps = 0.5}, 2,
+              "LARC: epsilon beside |g|");
+    larc_case(dev, name, tol, (halo_update_params){.larc = HALO_LARC_CLIP, .trust = 0.02, .larc_min = 0.25}, 0.25,
+              "LARC not below its least");
     /* |w| = 0: the factor is larc_zero */
     halo_update_params u = {.kind = HALO_SGD, .lr_factor = 1, .larc = HALO_LARC_CLIP, .trust = 1, .larc_zero = 0.125};
     double want[N];

@@ -53,7 +53,8 @@ static bool window_agrees(int64_t n, hl_window1 w, int64_t p_hi)
             hl_range reach = hl_window_reach((hl_range){a, b}, w, outs);
             for (int64_t o = 0; o < outs; o++) { /* no output outside `reach` reads a cell of [a, b) */
                 bool reads = false;
-                for (int64_t k = 0; k < w.k; k++) reads = reads || (o * w.s - w.p + k * w.l >= a && o * w.s - w.p + k * w.l < b);
+                for (int64_t k = 0; k < w.k; k++)
+                    reads = reads || (o * w.s - w.p + k * w.l >= a && o * w.s - w.p + k * w.l < b);
                 if (reads && (o < reach.lo || o >= reach.hi)) return false;
             }
         }
@@ -87,7 +88,8 @@ static void test_windows(void)
                         failed += !window_agrees(n, w, tried % 3);
                         loose += !reach_is_tight(n, w);
                     }
-    tap_ok(failed == 0, "output extents, needed and reached ranges of %d windows agree with counting (%d do not)", tried, failed);
+    tap_ok(failed == 0, "output extents, needed and reached ranges of %d windows agree with counting (%d do not)",
+           tried, failed);
     tap_ok(loose == 0, "the reached range has no output that reads nothing of it (%d have)", loose);
 }
 
@@ -97,8 +99,10 @@ static void test_absurd(void)
     tap_ok(hl_window_out(2, (hl_window1){5, 1, 0, 1}, 0) == 0, "a kernel larger than the volume: 0 outputs");
     tap_ok(hl_window_out(huge, (hl_window1){1, 1, huge, 1}, huge) == -1, "padding past 2^63: -1");
     tap_ok(hl_window_out(8, (hl_window1){huge, 1, 0, 3}, 0) == -1, "dilation past 2^63: -1");
-    tap_ok(hl_window_out((int64_t)1 << 40, (hl_window1){3, 1, 1, 1}, 1) == (int64_t)1 << 40, "2^40 cells, same padding");
-    tap_ok(hl_range_len(hl_range_meet((hl_range){0, 3}, (hl_range){5, 9})) == 0, "ranges that do not meet have length 0");
+    tap_ok(hl_window_out((int64_t)1 << 40, (hl_window1){3, 1, 1, 1}, 1) == (int64_t)1 << 40,
+           "2^40 cells, same padding");
+    tap_ok(hl_range_len(hl_range_meet((hl_range){0, 3}, (hl_range){5, 9})) == 0,
+           "ranges that do not meet have length 0");
 }
 
 int main(void)

@@ -85,7 +85,8 @@ static void test_random(void)
         size_t bytes;
         bad_valid += !hl_operand_valid(&o);
         bad_strides += !strides_good(&o);
-        bad_bytes += !hl_operand_bytes(&o, &bytes) || !hl_operand_elements(&o, &elements) || bytes != 4 * (size_t)elements;
+        bad_bytes +=
+            !hl_operand_bytes(&o, &bytes) || !hl_operand_elements(&o, &elements) || bytes != 4 * (size_t)elements;
         bool found = hl_operand_dense(&o, &offset), is = dense_by_definition(&o, &want);
         unsound += found && (!is || offset != want);
         missed += is && !found;
@@ -140,20 +141,25 @@ static void test_sizes(void)
             refused += !hl_operand_elements(&o, &n) && !hl_operand_bytes(&o, &bytes);
         }
     tap_ok(refused == cases, "extents whose product passes 2^63 are refused, in every layout");
-    halo_operand wide = hl_operand_whole(HALO_F64, HALO_NCDHW, (int64_t[]){1, 1, 1, (int64_t)1 << 30, (int64_t)1 << 31});
+    halo_operand wide =
+        hl_operand_whole(HALO_F64, HALO_NCDHW, (int64_t[]){1, 1, 1, (int64_t)1 << 30, (int64_t)1 << 31});
     tap_ok(hl_operand_elements(&wide, &n) && !hl_operand_bytes(&wide, &bytes), "2^61 elements of 8 bytes do not fit");
 }
 
 static void test_makers(void)
 {
     const int64_t margin[3][2] = {{1, 0}, {2, 3}, {0, 1}};
-    halo_operand o = hl_operand_margined(HALO_F32, HALO_NCDHW16C, (int64_t[]){2, 5, 4, 4, 4}, margin), f = hl_operand_flat(HALO_F64, 7);
-    tap_ok(hl_operand_valid(&o) && o.alloc[HALO_H] == 9 && o.lo[HALO_H] == 2 && !hl_operand_is_whole(&o), "margins make room around the box");
-    tap_ok(hl_operand_valid(&f) && hl_operand_is_whole(&f) && hl_operand_box_elements(&f) == 7, "a flat operand is whole");
+    halo_operand o = hl_operand_margined(HALO_F32, HALO_NCDHW16C, (int64_t[]){2, 5, 4, 4, 4}, margin),
+                 f = hl_operand_flat(HALO_F64, 7);
+    tap_ok(hl_operand_valid(&o) && o.alloc[HALO_H] == 9 && o.lo[HALO_H] == 2 && !hl_operand_is_whole(&o),
+           "margins make room around the box");
+    tap_ok(hl_operand_valid(&f) && hl_operand_is_whole(&f) && hl_operand_box_elements(&f) == 7,
+           "a flat operand is whole");
     halo_operand g = o;
     tap_ok(hl_operand_equal(&g, &o) && hl_same_extents(&g, &o), "a copy is equal");
     g.margin[2][1] = 0;
-    tap_ok(!hl_operand_equal(&g, &o) && hl_same_extents(&g, &o), "another margin is another operand of the same extents");
+    tap_ok(!hl_operand_equal(&g, &o) && hl_same_extents(&g, &o),
+           "another margin is another operand of the same extents");
 }
 
 /* h is the nearest to f of its neighbours, and of two equally near the even one. */
@@ -179,7 +185,8 @@ static void test_half(void)
     tap_ok(f16 == 0 && bf16 == 0, "every f16 and bf16 comes back from f32 as it was (%d %d do not)", f16, bf16);
     for (uint64_t k = 0; k < 200000; k++) {
         hl_random r = hl_philox(7, HL_STREAM_TEST, k, 0);
-        float f = ldexpf((float)(int32_t)r.v[0] * 0x1p-31f, (int)(r.v[1] % 44) - 28), half_way = hl_f32_from_f16((uint16_t)r.v[2]);
+        float f = ldexpf((float)(int32_t)r.v[0] * 0x1p-31f, (int)(r.v[1] % 44) - 28),
+              half_way = hl_f32_from_f16((uint16_t)r.v[2]);
         if (isfinite(half_way) && fabsf(half_way) < 60000) { /* exactly between two neighbours */
             f = r.v[3] % 2 ? f : (half_way + hl_f32_from_f16((uint16_t)(r.v[2] + 1))) / 2;
         }
@@ -190,7 +197,8 @@ static void test_half(void)
     tap_ok(far16 == 0 && farb == 0, "rounding is to nearest, ties to even (%d %d are not)", far16, farb);
     tap_ok(hl_f16_from_f32(65519.99f) == 0x7bff && hl_f16_from_f32(65520) == 0x7c00 && hl_f16_from_f32(-1e9f) == 0xfc00,
            "f16 overflows to infinity from 65520 on");
-    tap_ok(hl_f16_from_f32(0x1p-24f) == 1 && hl_f16_from_f32(0x1p-25f) == 0 && hl_f16_from_f32(0x1.8p-25f) == 1, "f16's smallest numbers");
+    tap_ok(hl_f16_from_f32(0x1p-24f) == 1 && hl_f16_from_f32(0x1p-25f) == 0 && hl_f16_from_f32(0x1.8p-25f) == 1,
+           "f16's smallest numbers");
 }
 
 int main(void)
