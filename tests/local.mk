@@ -23,7 +23,7 @@ AM_TESTS_ENVIRONMENT = \
 	HALO_SANITIZER='$(HALO_SANITIZER_CFLAGS)'; export HALO_SANITIZER; \
 	TESTMPIRUN='$(TESTMPIRUN)'; export TESTMPIRUN; \
 	OMPI_ALLOW_RUN_AS_ROOT=1; OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM; \
-	OMP_NUM_THREADS=2; export OMP_NUM_THREADS; \
+	OMP_NUM_THREADS=2; OMP_WAIT_POLICY=passive; export OMP_NUM_THREADS OMP_WAIT_POLICY; \
 	test -n "$$HALO_TESTDATA" || { test -d "$$top_srcdir/../shared/testdata" && HALO_TESTDATA=$$top_srcdir/../shared/testdata; }; \
 	test -z "$$HALO_TESTDATA" || export HALO_TESTDATA; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; export LSAN_OPTIONS; \
