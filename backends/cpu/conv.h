@@ -90,6 +90,9 @@ typedef struct hl_gather_spec {
     float slope;
 } hl_gather_spec;
 
+/* Candidate ids of the gathers: bits. */
+enum { HL_GATHER_PADDED = 1, HL_GATHER_STREAMED = 2 };
+
 /* Every input cell that is read lies in the box or its margin. */
 bool hl_gather_inside(const hl_gather_spec *s);
 /* The output is larger than caches are: streaming may pay. */

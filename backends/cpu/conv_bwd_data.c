@@ -8,7 +8,7 @@
  */
 #include "conv.h"
 
-enum { PADDED = 1, STREAMED = 2, MOST_PHASES = 4096 };
+enum { MOST_PHASES = 4096 };
 
 typedef struct bwd_plan {
     struct hl_onednn *library; /* else: */
@@ -66,7 +66,7 @@ static bool bwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
 static bool bwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
 {
     static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream"};
-    int id = (spec->pad ? PADDED : 0) | (spec->stream ? STREAMED : 0);
+    int id = (spec->pad ? HL_GATHER_PADDED : 0) | (spec->stream ? HL_GATHER_STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
     hl_cpu_candidate(&dev->super, names[id], hl_gather_items(g), out);
@@ -103,8 +103,8 @@ static halo_status make_gather(halo_device *dev, const halo_op_desc *desc, const
     hl_gather_dim(*dims)[3];
     hl_gather_spec spec;
     if (!bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) return hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "no '%s' for this convolution", choice->impl);
-    spec.pad = choice->id & PADDED;
-    spec.stream = choice->id & STREAMED;
+    spec.pad = choice->id & HL_GATHER_PADDED;
+    spec.stream = choice->id & HL_GATHER_STREAMED;
     halo_status st = hl_gather_make(hl_cpu(dev), &spec, out);
     free(dims);
     return st;

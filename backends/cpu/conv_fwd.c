@@ -7,8 +7,6 @@
  */
 #include "conv.h"
 
-enum { PADDED = 1, STREAMED = 2 };
-
 typedef struct fwd_plan {
     struct hl_onednn *library; /* else: */
     hl_gather *gather;
@@ -53,7 +51,7 @@ static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
 static bool fwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
 {
     static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream"};
-    int id = (spec->pad ? PADDED : 0) | (spec->stream ? STREAMED : 0);
+    int id = (spec->pad ? HL_GATHER_PADDED : 0) | (spec->stream ? HL_GATHER_STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
     hl_cpu_candidate(&dev->super, names[id], hl_gather_items(g), out);
@@ -97,8 +95,8 @@ static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const ha
         return HALO_OK;
     }
     HL_BUG_UNLESS(fwd_spec(hl_cpu(dev), desc, &s, dim, &spec));
-    spec.pad = choice->id & PADDED;
-    spec.stream = choice->id & STREAMED;
+    spec.pad = choice->id & HL_GATHER_PADDED;
+    spec.stream = choice->id & HL_GATHER_STREAMED;
     HL_GOTO(st, hl_gather_make(hl_cpu(dev), &spec, &p->gather), undo_plan);
     p->bias = desc->t[HALO_B].dtype != HALO_NONE;
     if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);

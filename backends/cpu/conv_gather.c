@@ -7,13 +7,16 @@
  * weight vectors they meet. With channel-blocked input and dilation 1 a row is all taps along w of one block of channels (kw * lanes long).
  *
  * Weights that fit the cache are walked in full for every tile of positions (each input is then loaded once); larger ones are walked group by group of
- * output blocks and in chunks of rows, each chunk over many positions, with the output as the accumulator between chunks.
+ * output blocks and in chunks of rows, each chunk over many positions, with the output as the accumulator between chunks. Where registers are so few
+ * that a tile has not more than four positions, weights are also taken in smaller chunks along each line.
  */
 #include "conv_gather.h"
 
 enum {
     WHOLE_WEIGHTS = 512 * 1024, /* bytes of weights walked per tile */
     CHUNK_WEIGHTS = 256 * 1024, /* bytes of weights that stay in the second-level cache */
+    LINE_WEIGHTS = 80 * 1024, /* bytes of weights along one line of narrow tiles, measured */
+    NARROW_TILE = 4,
     LARGE_OUTPUT = 32 * 1024 * 1024,
     ITEMS_PER_THREAD = 8
 };
@@ -292,6 +295,7 @@ halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gathe
     g->together = g->w_vec * g->blocks * 4 <= WHOLE_WEIGHTS;
     g->stream = s->stream && g->together;
     g->chunk_terms = g->together ? INT64_MAX : CHUNK_WEIGHTS / (group_v * g->kern->lanes * 4);
+    g->line_terms = g->kern->max_p[group_v] <= NARROW_TILE ? LINE_WEIGHTS / (group_v * g->kern->lanes * 4) : INT64_MAX;
     for (int i = 0; i < s->phases; i++)
         if (g->phase[i].group_v) split_phase(g, &g->phase[i]);
     size_scratch(g);

@@ -44,6 +44,7 @@ struct hl_gather {
     gather_group *group;
     bool together; /* all groups per tile: the weights fit the cache; else group by group, chunk_terms at a time */
     int64_t chunk_terms;
+    int64_t line_terms; /* narrow tiles: terms taken at a time along a line; else INT64_MAX */
     int64_t max_rows, edge_floats, tile_floats, bias_floats, pad_floats, thread_bytes;
     bool pad, accumulate, stream;
     halo_act act;

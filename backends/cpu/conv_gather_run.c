@@ -105,7 +105,7 @@ static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, enum hl
         t->w = k->image + o->block * g->w_vec;
         t->bias = k->bias + o->block * lanes;
         t->y = y + o->block * t->y_vec;
-        t->stream = k->stream && !o->shared;
+        t->stream = k->stream && a->first && a->last && !o->shared;
         if (o->shared)
             shared_tile(k, t, fn, g->out.ext[HALO_C] - o->block * lanes, np, list);
         else
@@ -156,23 +156,24 @@ static void copy_edge(const worker *k, const line *l, int64_t w, int np, hl_conv
     t->rows = k->edge_rows;
 }
 
-static void run_line(const worker *k, const task *a, const line *l)
+static void run_tiles(const worker *k, const task *a, const line *l)
 {
     const hl_gather *g = k->g;
     const gather_phase *p = k->p;
     const int64_t n = p->dim[2].n, step = p->dim[2].in_step * g->unit;
-    int64_t x_at[HL_TILE_LIST], y_at[HL_TILE_LIST], tiles = hl_div_up(n, p->tile[2]);
-    hl_conv_tile t = start_tile(k, a, l, x_at, y_at);
+    const int64_t y_step = p->dim[2].out_step * g->os.s[HALO_W], tiles = hl_div_up(n, p->tile[2]);
+    int64_t x_at[HL_TILE_LIST], y_at[HL_TILE_LIST];
     for (int i = 0; i < HL_TILE_LIST; i++) {
         x_at[i] = i * step;
-        y_at[i] = i * t.y_step;
+        y_at[i] = i * y_step;
     }
+    hl_conv_tile t = start_tile(k, a, l, x_at, y_at);
     hl_range r = {0, 0};
     for (int64_t i = 0, size = n / tiles, larger = n % tiles; i < tiles; i++) {
         r = (hl_range){r.hi, r.hi + size + (i < larger)};
         int np = (int)(r.hi - r.lo);
         t.x = l->x + r.lo * step;
-        t.y = l->y + r.lo * t.y_step;
+        t.y = l->y + r.lo * y_step;
         t.rows = l->rows;
         bool left = r.lo < p->low[2], right = r.hi > p->high[2];
         enum hl_conv_step step_kind = p->step;
@@ -181,6 +182,45 @@ static void run_line(const worker *k, const task *a, const line *l)
         else if (left || right)
             copy_edge(k, l, r.lo, np, &t);
         tile_groups(k, a, &t, step_kind, np);
+    }
+}
+
+/* The end of a chunk of rows that begins at `from`: not more than `terms` terms, or one row. */
+static int64_t chunk_end(const hl_conv_row *rows, int64_t from, int64_t nrows, int64_t terms)
+{
+    int64_t sum = 0, end = from;
+    for (; end < nrows; end++) {
+        if (end > from && rows[end].n > terms - sum) break;
+        sum += rows[end].n;
+    }
+    return end;
+}
+
+/* One line: all rows at once, or group by group in chunks of them. */
+static void run_line(const worker *k, const task *a, const line *l)
+{
+    const int64_t most = k->g->line_terms;
+    if (most == INT64_MAX || l->nrows < 2) {
+        run_tiles(k, a, l);
+        return;
+    }
+    task part = *a;
+    for (int i = a->group0; i < a->group1; i++) {
+        part.group0 = i;
+        part.group1 = i + 1;
+        for (int64_t r = 0, end; r < l->nrows; r = end) {
+            end = chunk_end(l->rows, r, l->nrows, most);
+            line sub = *l;
+            sub.rows = l->rows + r;
+            sub.nrows = end - r;
+            if (l->which)
+                sub.which = l->which + r;
+            else
+                sub.row0 = l->row0 + r;
+            part.first = a->first && r == 0;
+            part.last = a->last && end == l->nrows;
+            run_tiles(k, &part, &sub);
+        }
     }
 }
 
@@ -250,11 +290,8 @@ static void run_chunks(const worker *k, task *a)
     const gather_phase *p = k->p;
     a->row1 = 0;
     do {
-        int64_t terms = 0;
-        for (a->row0 = a->row1; a->row1 < p->nrows; a->row1++) {
-            if (terms > 0 && p->row[a->row1].n > k->g->chunk_terms - terms) break;
-            terms += p->row[a->row1].n;
-        }
+        a->row0 = a->row1;
+        a->row1 = chunk_end(p->row, a->row0, p->nrows, k->g->chunk_terms);
         a->first = a->row0 == 0;
         a->last = a->row1 == p->nrows;
         run_task(k, a);

@@ -25,6 +25,8 @@ typedef float vfu __attribute__((vector_size(HL_LANES * 4), aligned(4), may_alia
 #define HL_UNROLL _Pragma("GCC unroll 32")
 #endif
 
+#define HL_IN_ORDER __asm__ volatile("" ::: "memory")
+
 /* Vector registers of the target in units of V, less a few for operands. */
 #if defined(__AVX512F__)
 #define HL_REGS (28 * 16 / HL_LANES)
@@ -298,6 +300,19 @@ HL_INLINE void slide_step(const float *x, const vf g[HL_SLIDE_K], int k0, int k1
         HL_UNROLL for (int k = k0; k < k1; k++) acc[k][i] += g[k] * x[i];
 }
 
+/* The same with 16 registers: taps from the third on come from memory, as an operand of the fma, each time. */
+#define HL_TIGHT (HL_REGS <= 12)
+HL_INLINE void slide_tight(const float *x, const float *dy, int nk, int ni, vf acc[HL_SLIDE_K][16])
+{
+    vf g[2];
+    HL_UNROLL for (int k = 0; k < nk && k < 2; k++) g[k] = load(dy - k * HL_LANES);
+    HL_UNROLL for (int i = 0; i < ni; i++)
+    {
+        HL_UNROLL for (int k = 0; k < nk; k++) acc[k][i] += (k < 2 ? g[k & 1] : load(dy - k * HL_LANES)) * x[i];
+        HL_IN_ORDER;
+    }
+}
+
 /* Lines shorter than the taps: zeros for what is missing. */
 HL_INLINE void slide_short(const hl_conv_corr *c, const float *x, const float *dy, int nk, int ni, vf acc[HL_SLIDE_K][16])
 {
@@ -323,6 +338,7 @@ HL_INLINE void slide_row(const hl_conv_corr *c, const float *x, const float *dy,
         slide_step(x + s * HL_LANES, g, 0, s + 1, ni, acc);
         q++;
     }
+    for (; HL_TIGHT && q < inner; q++) slide_tight(x + q * HL_LANES, dy + q * HL_LANES, nk, ni, acc);
     if (q < inner) {
         HL_UNROLL for (int k = 1; k < nk; k++) g[k] = load(dy + (q - k) * HL_LANES);
         for (; q + nk <= inner; q += nk) {
@@ -332,6 +348,7 @@ HL_INLINE void slide_row(const hl_conv_corr *c, const float *x, const float *dy,
                 g[(nk - s) % nk] = load(dy + (q + s) * HL_LANES);
                 HL_UNROLL for (int k = 0; k < nk; k++) t[k] = g[(k - s + nk) % nk];
                 slide_step(x + (q + s) * HL_LANES, t, 0, nk, ni, acc);
+                HL_IN_ORDER; /* loads of the next position, made early, would push sums out of the registers */
             }
         }
         for (; q < inner; q++) {
