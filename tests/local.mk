@@ -27,6 +27,7 @@ AM_TESTS_ENVIRONMENT = \
 	test -n "$$HALO_TESTDATA" || { test -d "$$top_srcdir/../shared/testdata" && HALO_TESTDATA=$$top_srcdir/../shared/testdata; }; \
 	test -z "$$HALO_TESTDATA" || export HALO_TESTDATA; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; export LSAN_OPTIONS; \
+	TSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/tsan.supp'; export TSAN_OPTIONS; \
 	UBSAN_OPTIONS=print_stacktrace=1; export UBSAN_OPTIONS;
 
 noinst_HEADERS += tests/tap.h
