@@ -157,11 +157,13 @@ static int group_vectors(const hl_conv_kern *k, int64_t blocks, int64_t position
     return blocks >= 2 && k->max_p[2] > 0 ? 2 : 1;
 }
 
-/* One position at each end lacks one tap, and all rows are whole lines of taps on full blocks. */
+/* The first and the last position lack at most one tap each (so no other lacks any), and all rows are whole lines of taps on full blocks. `low` and
+ * `high` do not tell: they end with the line, however many taps its only position lacks. */
 static bool can_cut(const hl_gather *g, const gather_phase *p)
 {
     const hl_gather_dim *w = &p->dim[2];
-    if (p->step != HL_STEP_LANES || w->in_step != 1 || w->taps < 2 || p->low[2] > 1 || p->high[2] < w->n - 1) return false;
+    if (p->step != HL_STEP_LANES || w->in_step != 1 || w->taps < 2) return false;
+    if (w->off[0] < g->valid[2][0] - 1 || w->n - 1 + w->off[w->taps - 1] > g->valid[2][1]) return false;
     for (int64_t r = 0; r < p->nrows; r++)
         if (p->source[r].span != w->taps || p->source[r].lanes != g->kern->lanes) return false;
     return true;
