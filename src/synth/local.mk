@@ -27,6 +27,7 @@ libhalo_synth_la_SOURCES += \
 	src/synth/prior_table.c \
 	src/synth/quad.c src/synth/quad.h \
 	src/synth/ridge.c src/synth/ridge.h \
+	src/synth/samples.c src/synth/samples.h \
 	src/synth/settle.c \
 	src/synth/simulate.c src/synth/simulate.h \
 	src/synth/slabs.c src/synth/slabs.h \
