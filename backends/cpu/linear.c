@@ -16,7 +16,7 @@
 #include <cblas.h>
 #include <limits.h>
 
-enum { FEW = 8, SECTION = 2048 };
+enum { FEW = 32, SECTION = 2048, LONGEST = 8192 };
 
 /* An operand [N, F] as rows of floats: in place, or through scratch. */
 typedef struct vectors {
@@ -32,6 +32,7 @@ typedef struct linear_plan {
     int64_t n, in, out;
     vectors x, y;      /* X or DX; Y or DY */
     int64_t sections;  /* of a row of weights, forward */
+    int64_t columns;   /* sections of dx and dw */
     float *partial;    /* [out][n][sections] */
     size_t scratch;
 } linear_plan;
@@ -82,6 +83,10 @@ static void put(const linear_plan *p, const vectors *v, const halo_op_args *args
 
 /* ----------------------------------------------------------------------------------------------------- few samples */
 
+/* Calls `body` for samples n, n + 1 ... n + count - 1, HL_DOTS at a time. */
+#define BY_DOTS(n, count, limit)                                                                             \
+    for (int64_t n = 0, count; count = hl_min64(HL_DOTS, (limit) - n), n < (limit); n += count)
+
 /* Piece: row o of the weights, one section of it, times every sample. */
 static void forward_piece(void *arg, int64_t i)
 {
@@ -89,9 +94,11 @@ static void forward_piece(void *arg, int64_t i)
     const linear_plan *p = r->p;
     int64_t o = i / p->sections, s = i % p->sections;
     hl_range e = hl_block_range(p->in, p->sections, s);
-    for (int64_t n = 0; n < p->n; n++)
-        p->partial[(o * p->n + n) * p->sections + s] =
-            p->super.dev->kern->dot(r->w + o * p->in + e.lo, r->x + n * p->x.stride + e.lo, e.hi - e.lo);
+    BY_DOTS(n, count, p->n) {
+        float out[HL_DOTS];
+        p->super.dev->kern->dots(r->w + o * p->in + e.lo, r->x + n * p->x.stride + e.lo, p->x.stride, e.hi - e.lo, (int)count, out);
+        for (int64_t k = 0; k < count; k++) p->partial[(o * p->n + n + k) * p->sections + s] = out[k];
+    }
 }
 
 static void add_partials(const linear_run *r)
@@ -110,11 +117,11 @@ static void data_piece(void *arg, int64_t i)
 {
     const linear_run *r = arg;
     const linear_plan *p = r->p;
-    const hl_kern *kern = p->super.dev->kern;
-    int64_t lo = i * SECTION, count = hl_min64(SECTION, p->in - lo);
-    for (int64_t n = 0; !p->super.d.accumulate && n < p->n; n++) memset(r->x + n * p->x.stride + lo, 0, (size_t)count * sizeof(float));
-    for (int64_t o = 0; o < p->out; o++)
-        for (int64_t n = 0; n < p->n; n++) kern->axpy(r->y[n * p->y.stride + o], r->w + o * p->in + lo, r->x + n * p->x.stride + lo, count);
+    hl_range e = hl_block_range(p->in, p->columns, i);
+    BY_DOTS(o, count, p->out)
+        for (int64_t n = 0; n < p->n; n++)
+            p->super.dev->kern->combine(r->y + n * p->y.stride + o, 1, r->w + o * p->in + e.lo, p->in, (int)count, o > 0 || p->super.d.accumulate,
+                                        r->x + n * p->x.stride + e.lo, e.hi - e.lo);
 }
 
 /* Piece: one section of one row of dw. */
@@ -122,15 +129,11 @@ static void weights_piece(void *arg, int64_t i)
 {
     const linear_run *r = arg;
     const linear_plan *p = r->p;
-    const hl_kern *kern = p->super.dev->kern;
-    int64_t sections = hl_div_up(p->in, SECTION), o = i / sections, lo = i % sections * SECTION, count = hl_min64(SECTION, p->in - lo);
-    for (int64_t n = 0; n < p->n; n++) {
-        float g = r->y[n * p->y.stride + o];
-        if (n > 0 || p->super.d.accumulate)
-            kern->axpy(g, r->x + n * p->x.stride + lo, r->w + o * p->in + lo, count);
-        else
-            kern->scaled(g, r->x + n * p->x.stride + lo, r->w + o * p->in + lo, count);
-    }
+    int64_t o = i / p->columns;
+    hl_range e = hl_block_range(p->in, p->columns, i % p->columns);
+    BY_DOTS(n, count, p->n)
+        p->super.dev->kern->combine(r->y + n * p->y.stride + o, p->y.stride, r->x + n * p->x.stride + e.lo, p->x.stride, (int)count,
+                                    n > 0 || p->super.d.accumulate, r->w + o * p->in + e.lo, e.hi - e.lo);
 }
 
 /* ---------------------------------------------------------------------------------------------------- many samples */
@@ -158,15 +161,14 @@ static bool by_gemm(const linear_plan *p)
 static void by_pieces(linear_run *r)
 {
     const linear_plan *p = r->p;
-    int64_t columns = hl_div_up(p->in, SECTION);
     bool small = p->in * p->out < 16384; /* not worth waking threads */
     int64_t pieces = p->out * p->sections;
     void (*piece)(void *, int64_t) = forward_piece;
     if (p->super.d.kind == HALO_OP_LINEAR_BWD_DATA) {
-        pieces = columns;
+        pieces = p->columns;
         piece = data_piece;
     } else if (p->super.d.kind == HALO_OP_LINEAR_BWD_WEIGHTS) {
-        pieces = p->out * columns;
+        pieces = p->out * p->columns;
         piece = weights_piece;
     }
     for (int64_t i = 0; small && i < pieces; i++) piece(r, i);
@@ -243,7 +245,8 @@ static halo_status linear_make(halo_device *dev, const halo_op_desc *d, const ha
     HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
     shape(d, p);
     int64_t wanted = hl_div_up(4 * (int64_t)p->super.dev->threads, p->out);
-    p->sections = hl_max64(1, hl_min64(wanted, p->in / SECTION));
+    p->sections = hl_max64(hl_div_up(p->in, LONGEST), hl_max64(1, hl_min64(wanted, p->in / SECTION)));
+    p->columns = hl_max64(hl_div_up(p->in, LONGEST), hl_min64(hl_div_up(p->in, SECTION), 2 * (int64_t)p->super.dev->threads));
     halo_status st = HALO_OK;
     if (d->kind == HALO_OP_LINEAR_FWD && !by_gemm(p))
         st = hl_calloc(dev->ctx, (size_t)(p->out * p->n * p->sections), sizeof(*p->partial), "a dense layer", &p->partial);

@@ -4,6 +4,7 @@
 # cpu_kern_sources are compiled once per instruction set, HL_KERN names which; everything else is compiled for the plain target.
 cpu_kern_sources = \
 	backends/cpu/kern/convert.c \
+	backends/cpu/kern/dense.c \
 	backends/cpu/kern/dropout.c \
 	backends/cpu/kern/elementary.h \
 	backends/cpu/kern/kern.h \

@@ -4,6 +4,7 @@ noinst_HEADERS += tests/check.h tests/backend/dress.h tests/backend/suite.h
 
 check_PROGRAMS += tests/backend/conformance.test
 TESTS += tests/backend/conformance.test
+TESTS_FAST += tests/backend/conformance.test
 tests_backend_conformance_test_SOURCES = tests/backend/conformance.c tests/backend/dress.c tests/backend/suite.c
 
 check_PROGRAMS += tests/backend/properties.test
@@ -30,6 +31,15 @@ if BACKEND_CPU
 check_PROGRAMS += tests/backend/conv_kernels.test
 TESTS += tests/backend/conv_kernels.test
 tests_backend_conv_kernels_test_SOURCES = tests/backend/conv_kernels.c
+
+check_PROGRAMS += tests/backend/denormal.test
+TESTS += tests/backend/denormal.test
+TESTS_FAST += tests/backend/denormal.test
+tests_backend_denormal_test_SOURCES = tests/backend/denormal.c
+
+# make tests/backend/bench_pointwise: times everything else beside the triad
+EXTRA_PROGRAMS += tests/backend/bench_pointwise
+tests_backend_bench_pointwise_SOURCES = tests/backend/bench_pointwise.c
 
 # make tests/backend/bench_conv: times the convolutions of the zoo networks
 EXTRA_PROGRAMS += tests/backend/bench_conv

@@ -19,6 +19,8 @@
  * that the parameter of element i is tile[i % tile]. A run begins with the first channel. */
 enum { HL_TILE = 16 };
 
+enum { HL_DOTS = 4 }; /* rows that dots and combine take at once */
+
 /* Cells of pooling that lie in a row: cell j of x begins at x + j * step, `lanes` channels each. */
 typedef struct hl_pool_taps {
     int count;
@@ -85,12 +87,10 @@ typedef struct hl_kern {
     /* one optimiser step; m and s may be NULL where the kind has none. Returns the sum of squares of the new weights. */
     double (*update)(const hl_update_kern *u, float *w, const float *g, float *m, float *s, int64_t n);
 
-    /* the sum of a[i] b[i] */
-    float (*dot)(const float *a, const float *b, int64_t n);
-    /* y += a x */
-    void (*axpy)(float a, const float *x, float *y, int64_t n);
-    /* y = a x */
-    void (*scaled)(float a, const float *x, float *y, int64_t n);
+    /* out[k] = the sum of w[i] x[k stride + i], for k < count <= HL_DOTS */
+    void (*dots)(const float *w, const float *x, int64_t stride, int64_t n, int count, float *out);
+    /* y = (accumulate ? y : 0) + the sum over k < count <= HL_DOTS of a[k astride] x[k stride + i] */
+    void (*combine)(const float *a, int64_t astride, const float *x, int64_t stride, int count, bool accumulate, float *y, int64_t n);
     /* a = b + s c */
     void (*triad)(float *a, const float *b, const float *c, float s, int64_t n);
 } hl_kern;
@@ -120,9 +120,8 @@ void HL_K(mul)(const float *, const float *, float *, int64_t);
 double HL_K(loss)(halo_loss, float, const float *, const float *, float *, float, int64_t);
 double HL_K(sumsq)(const float *, int64_t, int64_t *);
 double HL_K(update)(const hl_update_kern *, float *, const float *, float *, float *, int64_t);
-float HL_K(dot)(const float *, const float *, int64_t);
-void HL_K(axpy)(float, const float *, float *, int64_t);
-void HL_K(scaled)(float, const float *, float *, int64_t);
+void HL_K(dots)(const float *, const float *, int64_t, int64_t, int, float *);
+void HL_K(combine)(const float *, int64_t, const float *, int64_t, int, bool, float *, int64_t);
 void HL_K(triad)(float *, const float *, const float *, float, int64_t);
 #endif
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pointwise.c -- element by element: activations, sums, products, y = a x + y. Each loop is bound by memory, so it only has to be vector code with
+ * pointwise.c -- element by element: activations, sums, products. Each loop is bound by memory, so it only has to be vector code with
  * no condition inside. `omp simd` says that iterations are independent; x and y being the same address is no dependence.
  */
 #include "elementary.h"
@@ -45,6 +45,4 @@ void HL_K(act_bwd)(halo_act act, float slope, const float *y, const float *dy, f
 
 void HL_K(add)(const float *x, const float *x2, float *y, int64_t n) { EACH(i, n, y[i] = x[i] + x2[i]); }
 void HL_K(mul)(const float *x, const float *m, float *y, int64_t n) { EACH(i, n, y[i] = x[i] * m[i]); }
-void HL_K(axpy)(float a, const float *x, float *y, int64_t n) { EACH(i, n, y[i] += a * x[i]); }
-void HL_K(scaled)(float a, const float *x, float *y, int64_t n) { EACH(i, n, y[i] = a * x[i]); }
 void HL_K(triad)(float *a, const float *b, const float *c, float s, int64_t n) { EACH(i, n, a[i] = b[i] + s * c[i]); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c -- losses with their gradients, sums of squares with a count of values that are not finite, dot products. Sums are in double but for dot. */
+/* reduce.c -- losses with their gradients, sums of squares with a count of values that are not finite. Sums are in double. */
 #include "kern.h"
 #include "vec.h"
 
@@ -30,7 +30,7 @@ static inline float huber_slope(float delta, float d) { return d > delta ? delta
         }                                                                                                    \
     } while (0)
 
-double HL_K(loss)(halo_loss kind, float delta, const float *x, const float *t, float *dx, float scale, int64_t n)
+static double loss_span(halo_loss kind, float delta, const float *x, const float *t, float *dx, float scale, int64_t n)
 {
     double sum = 0;
     switch (kind) {
@@ -38,6 +38,16 @@ double HL_K(loss)(halo_loss kind, float delta, const float *x, const float *t, f
     case HALO_LOSS_MAE: LOSS(mae(d), mae_slope(d)); break;
     case HALO_LOSS_HUBER: LOSS(huber(delta, d), huber_slope(delta, d)); break;
     }
+    return sum;
+}
+
+/* A stretch at a time, so that the gradient finds x and t in cache. */
+double HL_K(loss)(halo_loss kind, float delta, const float *x, const float *t, float *dx, float scale, int64_t n)
+{
+    enum { SPAN = 2048 };
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += SPAN)
+        sum += loss_span(kind, delta, x + i, t + i, dx ? dx + i : NULL, scale, n - i < SPAN ? n - i : SPAN);
     return sum;
 }
 
@@ -70,19 +80,5 @@ double HL_K(sumsq)(const float *x, int64_t n, int64_t *bad)
         sum += (double)x[i] * x[i];
         *bad += !isfinite(x[i]);
     }
-    return sum;
-}
-
-float HL_K(dot)(const float *a, const float *b, int64_t n)
-{
-    hl_vf s[4] = {{0}};
-    int64_t i = 0;
-    for (; i + 4 * HL_VL <= n; i += 4 * HL_VL)
-        for (int k = 0; k < 4; k++) s[k] += hl_load(a + i + k * HL_VL) * hl_load(b + i + k * HL_VL);
-    for (; i + HL_VL <= n; i += HL_VL) s[0] += hl_load(a + i) * hl_load(b + i);
-    hl_vf v = (s[0] + s[1]) + (s[2] + s[3]);
-    float sum = 0;
-    for (int l = 0; l < HL_VL; l++) sum += v[l];
-    for (; i < n; i++) sum += a[i] * b[i];
     return sum;
 }

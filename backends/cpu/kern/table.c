@@ -25,8 +25,7 @@ const hl_kern HL_K(kern) = {
     .loss = HL_K(loss),
     .sumsq = HL_K(sumsq),
     .update = HL_K(update),
-    .dot = HL_K(dot),
-    .axpy = HL_K(axpy),
-    .scaled = HL_K(scaled),
+    .dots = HL_K(dots),
+    .combine = HL_K(combine),
     .triad = HL_K(triad),
 };
