@@ -40,7 +40,7 @@ struct hl_orchestrator {
     bool any_stop, any_stall;
 };
 
-/* pause: seconds between cycles that started nothing, where the bitvector begins; it doubles up to 50 times that. The caller owns *o. */
+/* pause: seconds between cycles that started nothing, where the bitvector begins; it doubles up to 10 times that. The caller owns *o. */
 halo_status hl_orchestrator_create(halo_context *ctx, hl_orchestration kind, hl_transport *t, int groups, double pause, hl_orchestrator **o);
 halo_status hl_orchestrate_static(halo_context *ctx, hl_transport *t, int groups, hl_orchestrator **o);
 halo_status hl_orchestrate_bitvector(halo_context *ctx, hl_transport *t, int groups, double pause, hl_orchestrator **o);

@@ -59,7 +59,7 @@ static void conclude(bits *b)
     b->super.any_stop = v->any_stop;
     b->super.any_stall = v->any_stall;
     b->cycling = false;
-    b->pause = v->waiting > before ? b->least : fmin(2 * b->pause, 50 * b->least);
+    b->pause = v->waiting > before ? b->least : fmin(2 * b->pause, 10 * b->least);
     b->until = hl_now() + b->pause;
 }
 

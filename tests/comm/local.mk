@@ -39,3 +39,8 @@ EXTRA_DIST += tests/tsan.supp
 # make tests/comm/bench_reduce: 28 MB by each algorithm beside MPI_Allreduce, under mpiexec
 EXTRA_PROGRAMS += tests/comm/bench_reduce
 tests_comm_bench_reduce_SOURCES = tests/comm/bench_reduce.c
+
+# src/comm on a simulated machine; skipped without SimGrid
+dist_check_SCRIPTS += tests/simgrid/simgrid.test
+TESTS += tests/simgrid/simgrid.test
+EXTRA_DIST += tests/simgrid/steps.c tests/simgrid/cluster.xml
