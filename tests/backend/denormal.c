@@ -4,9 +4,10 @@
  * and only then: the caller's mode and its threads' modes are as they were.
  */
 #include "backend/backend.h"
-#include "base/clock.h"
 #include "tests/check.h"
 #include "tests/tap.h"
+
+#include <time.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -75,6 +76,14 @@ static void test_callers_own(halo_device *dev)
     set_mode(own);
 }
 
+/* Of this thread: other programs do not count. */
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Seconds of one dense layer whose weights are `w`, least of several. */
 static double layer_seconds(halo_device *dev, float w, bool enter)
 {
@@ -90,20 +99,23 @@ static double layer_seconds(halo_device *dev, float w, bool enter)
     double best = INFINITY;
     for (int k = 0; k < 20; k++) {
         if (enter) dev->ops->enter(dev);
-        double start = hl_now();
+        double start = processor_seconds();
         check_status(NULL, hl_op_run_once(dev, &d, NULL, ptr, &record), "a dense layer");
-        best = fmin(best, hl_now() - start);
+        best = fmin(best, processor_seconds() - start);
         if (enter) dev->ops->leave(dev);
     }
     for (int i = 0; i < HALO_ROLES; i++) free(ptr[i]);
     return best;
 }
 
-static void test_speed(halo_device *dev)
+static void test_speed(halo_context *ctx)
 {
+    halo_device *dev;
+    check_status(ctx, hl_device_open(ctx, "cpu", &(halo_device_options){.threads = 1}, &dev), "device");
     double normal = layer_seconds(dev, 1e-2f, true), tiny = layer_seconds(dev, 1e-40f, true), slow = layer_seconds(dev, 1e-40f, false);
     tap_note("dense layer: normal weights %.3g s, denormal ones %.3g s, without flushing %.3g s", normal, tiny, slow);
-    tap_ok(tiny <= 3 * normal + 1e-4, "denormal weights cost what normal ones do");
+    tap_ok(tiny <= 3 * normal, "denormal weights cost what normal ones do");
+    dev->ops->close(dev);
 }
 
 int main(void)
@@ -118,7 +130,7 @@ int main(void)
     } else {
         test_modes(dev);
         test_callers_own(dev);
-        test_speed(dev);
+        test_speed(ctx);
     }
     if (dev) dev->ops->close(dev);
     halo_context_destroy(ctx);
