@@ -152,6 +152,14 @@ static int image_of(md_ref weights, int ndims, const dnnl_dims_t dims)
     return -1;
 }
 
+static int64_t window_span(const hl_conv_shape *s, int i) { return (s->w.kernel[i] - 1) * s->w.dilation[i] + 1; }
+
+/* Cells of the last window behind x. */
+static int64_t high_padding(const hl_conv_shape *s, int i)
+{
+    return hl_max64(0, (s->y.ext[2 + i] - 1) * s->w.stride[i] + window_span(s, i) - s->x.ext[2 + i] - s->w.pad_lo[i]);
+}
+
 static bool make_descs(hl_onednn *p)
 {
     const hl_conv_shape *s = &p->s;
@@ -162,8 +170,7 @@ static bool make_descs(hl_onednn *p)
         p->c.stride[i] = s->w.stride[i];
         p->c.dilate[i] = s->w.dilation[i] - 1;
         p->c.low[i] = s->w.pad_lo[i];
-        p->c.high[i] =
-            hl_max64(0, (s->y.ext[2 + i] - 1) * s->w.stride[i] + (k[i] - 1) * s->w.dilation[i] + 1 - s->x.ext[2 + i] - s->w.pad_lo[i]);
+        p->c.high[i] = high_padding(s, i);
     }
     p->made[SRC] = md_make(&p->c.m[SRC], 5, x, layout_tag(s->x.layout));
     p->made[DST] = md_make(&p->c.m[DST], 5, y, layout_tag(s->y.layout));
@@ -260,6 +267,14 @@ static bool isa_fits(const hl_cpu_device *dev)
     return isa == dnnl_cpu_isa_sse41;
 }
 
+/* Padding past half the window: backward weights of 2.6.3 then loses terms (jit:avx512_core, kernel 4, stride 2, padding 3). */
+static bool hangs_over(const hl_conv_shape *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (2 * hl_max64(s->w.pad_lo[i], high_padding(s, i)) > window_span(s, i)) return true;
+    return false;
+}
+
 /* The roles of the pass, dense operands, nothing to read from margins, an activation that the library fuses. */
 static bool fits(const halo_op_desc *desc, hl_conv_shape *s)
 {
@@ -271,6 +286,7 @@ static bool fits(const halo_op_desc *desc, hl_conv_shape *s)
     for (int i = 0; i < 3; i++)
         if (s->w.pad_lo[i] < 0) return false;
     if (desc->kind == HALO_OP_CONV_FWD && desc->act > HALO_ACT_RELU) return false;
+    if (desc->kind == HALO_OP_CONV_BWD_WEIGHTS && hangs_over(s)) return false;
     return desc->kind == HALO_OP_CONV_BWD_WEIGHTS || !desc->accumulate;
 }
 
