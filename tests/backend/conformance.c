@@ -3,7 +3,8 @@
  * conformance.c -- every operation of every backend of this build against the reference in double: random shapes, boxes, margins and layouts,
  * every implementation that offers itself, with several instruction sets and thread counts.
  *
- * HALO_TRIALS is the number of random operations per kind. `conformance.test KIND SEED` runs one of them and prints its description.
+ * HALO_TRIALS is the number of random operations per kind. `conformance.test KIND` runs one kind; `conformance.test KIND SEED` one of its operations,
+ * and prints its description.
  */
 #include "dress.h"
 
@@ -186,7 +187,8 @@ int main(int argc, char **argv)
         run_one(subjects, n, argv[1], argv[2], oracle);
     else
         for (int k = 0; k < HALO_OP_KINDS; k++)
-            if (k != HALO_OP_CONV_IMAGE) run_kind(subjects, n, (halo_op_kind)k, oracle);
+            if (k != HALO_OP_CONV_IMAGE && (argc == 1 || strcmp(argv[1], hl_op_kind_name((halo_op_kind)k)) == 0))
+                run_kind(subjects, n, (halo_op_kind)k, oracle);
     for (int i = 0; i < n; i++) subjects[i].dev->ops->close(subjects[i].dev);
     oracle->ops->close(oracle);
     halo_context_destroy(ctx);
