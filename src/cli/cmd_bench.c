@@ -137,5 +137,6 @@ const hl_command hl_command_bench = {
     .least = 1,
     .most = -1,
     .json = true,
+    .world = true,
     .run = bench,
 };

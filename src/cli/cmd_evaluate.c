@@ -57,5 +57,6 @@ const hl_command hl_command_evaluate = {
     .least = 1,
     .most = -1,
     .json = true,
+    .world = true,
     .run = evaluate,
 };

@@ -46,8 +46,8 @@ static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
     halo_status st;
     header(&c, run->source[split]);
     HL_GOTO(st, hl_run_evaluate(run, split, row, &c, &e), free_text);
-    HL_GOTO(st, out_path(inv, run, &path), free_text);
-    HL_GOTO(st, hl_file_write(inv->ctx, path, c.text.s, c.text.len), free_path);
+    HL_GOTO(st, hl_agree(inv->ctx, out_path(inv, run, &path)), free_text);
+    HL_GOTO(st, hl_agree(inv->ctx, inv->ctx->rank == 0 ? hl_file_write(inv->ctx, path, c.text.s, c.text.len) : HALO_OK), free_path);
     HL_INFO(inv->ctx, "%" PRId64 " predictions written to '%s'", e.items, path);
     if (inv->json) {
         hl_json j = {0};
@@ -86,5 +86,6 @@ const hl_command hl_command_predict = {
     .least = 1,
     .most = -1,
     .json = true,
+    .world = true,
     .run = predict,
 };

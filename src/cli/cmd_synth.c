@@ -323,5 +323,6 @@ const hl_command hl_command_synth = {
     .least = 1,
     .most = -1,
     .json = true,
+    .world = true,
     .run = synth,
 };

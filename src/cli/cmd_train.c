@@ -14,10 +14,8 @@ static halo_status train_run(hl_invocation *inv, hl_run *run)
     hl_progress_line progress;
     hl_runlog *log = NULL;
     hl_progress_init(&progress, run, inv->quiet);
-    if (*run->set.output) {
-        HL_TRY(hl_runlog_open(run, &log));
-        (void)hl_run_observe(run, hl_runlog_event, log);
-    }
+    HL_AGREE(inv->ctx, *run->set.output && inv->ctx->rank == 0 ? hl_runlog_open(run, &log) : HALO_OK);
+    if (log) (void)hl_run_observe(run, hl_runlog_event, log);
     (void)hl_run_observe(run, hl_progress_event, &progress);
     run->stop_requested = hl_signal_caught;
     halo_status st = hl_run_train(run);
@@ -44,10 +42,11 @@ static int train(hl_invocation *inv)
     hl_settings set;
     hl_run *run;
     hl_catch_signals();
-    halo_status st = hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set);
+    halo_status st = hl_agree(inv->ctx, hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set));
     if (st == HALO_OK) st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, splits_of(&set), &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = train_run(inv, run);
+    if (run->lost) hl_exit_all(inv, st);
     int rc = hl_exit_code(st);
     if (inv->json && (st == HALO_OK || st == HALO_ERR_STOPPED)) {
         int printed = report(inv, run, st);
@@ -67,5 +66,6 @@ const hl_command hl_command_train = {
     .least = 1,
     .most = -1,
     .json = true,
+    .world = true,
     .run = train,
 };

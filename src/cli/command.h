@@ -48,6 +48,7 @@ struct hl_command {
     int options;
     int least, most; /* positional arguments; most -1: any number */
     bool json;       /* takes --json */
+    bool world;      /* runs on all ranks that a launcher started; the others never touch MPI */
     int (*run)(hl_invocation *inv); /* returns an exit code */
 };
 
@@ -62,8 +63,10 @@ const char *hl_option_text(const hl_invocation *inv, const char *name); /* NULL 
 
 /* Exit code of a status. */
 int hl_exit_code(halo_status st);
+/* Ends all ranks, after an error that the others may not know of; the message is that of this rank. Does not return. */
+void hl_exit_all(hl_invocation *inv, halo_status st) __attribute__((noreturn));
 
-/* Prints to stdout and reports a failure to write (a full disk behind a redirection). */
+/* Prints to stdout, on rank 0, and reports a failure to write (a full disk behind a redirection). */
 int hl_print(hl_invocation *inv, hl_str *text);
 int hl_print_json(hl_invocation *inv, hl_json *json);
 

@@ -2,6 +2,8 @@
 /* main.c -- parses the command line by the command's row and runs it. */
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "base/context.h"
+#include "comm/comm.h"
 #include "halo_build.h"
 #include "io/io.h"
 
@@ -42,9 +44,15 @@ int hl_exit_code(halo_status st)
     return st == HALO_ERR_USAGE || st == HALO_ERR_SHAPE ? HL_EXIT_USAGE : HL_EXIT_FAILED;
 }
 
+void hl_exit_all(hl_invocation *inv, halo_status st)
+{
+    if (inv->ctx->rank != 0) fprintf(stderr, "halo: error: rank %d: %s\n", inv->ctx->rank, halo_error_message(inv->ctx));
+    hl_comm_abort(inv->ctx, hl_exit_code(st));
+}
+
 int hl_print(hl_invocation *inv, hl_str *text)
 {
-    bool good = !text->failed && (!text->len || fwrite(text->s, 1, text->len, stdout) == text->len) && fflush(stdout) == 0;
+    bool good = !text->failed && (inv->ctx->rank != 0 || !text->len || fwrite(text->s, 1, text->len, stdout) == text->len) && fflush(stdout) == 0;
     hl_str_free(text);
     if (good) return HL_EXIT_OK;
     (void)hl_fail(inv->ctx, HALO_ERR_IO, "cannot write to standard output");
@@ -163,10 +171,11 @@ static int parse(hl_invocation *inv, int argc, char **argv, bool *help)
     return HL_EXIT_OK;
 }
 
+/* Rank 0 speaks for all: what fails elsewhere is agreed on and logged there. user: the rank. */
 static void print_log(void *user, halo_log_level level, const char *message)
 {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
-    (void)user;
+    if (*(const int *)user != 0) return;
     fprintf(stderr, "%shalo: %s%s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", names[level], message);
 }
 
@@ -196,34 +205,43 @@ static int unknown_command(halo_context *ctx, const char *word)
     return usage(ctx, "", "unknown command '%s'", word);
 }
 
-int main(int argc, char **argv)
+static int run_words(halo_context *ctx, const hl_command *c, int argc, char **argv)
 {
-    halo_context_options options = HALO_CONTEXT_OPTIONS_INIT;
-    options.log = print_log;
-    halo_context *ctx;
-    hl_io_own_process();
-    if (halo_context_create(&options, &ctx) != HALO_OK) {
-        fprintf(stderr, "halo: error: %s\n", halo_error_message(NULL));
-        return HL_EXIT_FAILED;
-    }
-    int rc = HL_EXIT_OK;
     hl_str text = {0};
     hl_invocation plain = {.ctx = ctx};
     if (argc < 2) {
         hl_help_all(&text);
         fputs(text.s ? text.s : "", stderr);
         hl_str_free(&text);
-        rc = HL_EXIT_USAGE;
-    } else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        hl_help_all(&text);
-        rc = hl_print(&plain, &text);
-    } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        hl_str_addf(&text, "halo %s\n%s\n", halo_version(), halo_version_details());
-        rc = hl_print(&plain, &text);
-    } else {
-        const hl_command *c = hl_command_find(argv[1]);
-        rc = c ? run_command(ctx, c, argc - 2, argv + 2) : unknown_command(ctx, argv[1]);
+        return HL_EXIT_USAGE;
     }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        hl_help_all(&text);
+        return hl_print(&plain, &text);
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        hl_str_addf(&text, "halo %s\n%s\n", halo_version(), halo_version_details());
+        return hl_print(&plain, &text);
+    }
+    return c ? run_command(ctx, c, argc - 2, argv + 2) : unknown_command(ctx, argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    const hl_command *c = argc > 1 ? hl_command_find(argv[1]) : NULL;
+    halo_context_options options = HALO_CONTEXT_OPTIONS_INIT;
+    int rank = 0;
+    halo_context *ctx;
+    options.log = print_log;
+    options.log_user = &rank;
+    hl_io_own_process();
+    halo_status st = c && c->world ? hl_world_create(&options, &ctx) : halo_context_create(&options, &ctx);
+    if (st != HALO_OK) {
+        fprintf(stderr, "halo: error: %s\n", halo_error_message(NULL));
+        return hl_exit_code(st);
+    }
+    rank = ctx->rank;
+    int rc = run_words(ctx, c, argc, argv);
     halo_context_destroy(ctx);
     return rc;
 }

@@ -62,10 +62,12 @@ static halo_status choose_split(hl_invocation *inv, const hl_settings *set, hl_s
 static halo_status load_weights(hl_run *run, const char *checkpoint)
 {
     char best[HL_TEXT_MAX + 32];
-    if (checkpoint) return hl_state_load(run, checkpoint, false);
+    if (checkpoint) return hl_agree(run->ctx, hl_state_load(run, checkpoint, false));
     if (!*run->set.output) return hl_fail(run->ctx, HALO_ERR_USAGE, "no weights: give --checkpoint FILE, or a configuration with 'output'");
     snprintf(best, sizeof(best), "%s/checkpoints/best.h5", run->set.output);
-    if (hl_file_exists(best)) return hl_state_load(run, best, false);
+    bool has = hl_file_exists(best);
+    HL_TRY(hl_comm_broadcast(run->ctx, &has, sizeof(has), 0)); /* as rank 0 sees it */
+    if (has) return hl_agree(run->ctx, hl_state_load(run, best, false));
     return hl_rundir_newest(run);
 }
 
@@ -76,7 +78,7 @@ halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **out)
     hl_run *run = NULL;
     halo_status st;
     HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*set), "settings", &set));
-    HL_GOTO(st, load_settings(inv, set, &checkpoint), free_set);
+    HL_GOTO(st, hl_agree(inv->ctx, load_settings(inv, set, &checkpoint)), free_set);
     HL_GOTO(st, choose_split(inv, set, split), free_set);
     HL_GOTO(st, hl_run_create(inv->ctx, set, HL_NEED_EVALUATION, 1u << *split, &run), free_set);
     HL_GOTO(st, load_weights(run, checkpoint), destroy_run);

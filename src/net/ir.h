@@ -165,6 +165,10 @@ struct hl_program {
     halo_step_record record;
     uint64_t image_version;
     bool timing;
+
+    hl_reducer *reducer; /* NULL: gradients are of one rank */
+    int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
+    int gradients;
 };
 
 /* -------------------------------------------------------------------------------------- building, in ir.c */

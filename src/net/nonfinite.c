@@ -97,16 +97,35 @@ const char *hl_program_find_nonfinite(hl_program *p)
     return find_entered(p, &where) == HALO_OK && where.found ? name_of(p, &where) : NULL;
 }
 
-halo_status hl_report_nonfinite(hl_program *p)
+static halo_status describe(hl_program *p, const place *where)
 {
-    place where = {NULL, false};
-    HL_TRY(find_entered(p, &where));
-    if (!where.found)
+    if (!where->found)
         return hl_fail(p->ctx, HALO_ERR_NONFINITE,
                        "the loss or the sum of squares of the gradients is not finite");
-    if (!where.step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
-    const char *what = where.step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
+    if (!where->step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
+    const char *what = where->step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
     return hl_fail(p->ctx, HALO_ERR_NONFINITE,
-                   "layer '%s': %s is not finite (%s); the weights were not changed", name_of(p, &where),
-                   what, hl_op_kind_name(where.step->desc.kind));
+                   "layer '%s': %s is not finite (%s); the weights were not changed", name_of(p, where), what,
+                   hl_op_kind_name(where->step->desc.kind));
+}
+
+/* The first rank that found the place, or rank 0 where none did. */
+static halo_status choose_speaker(hl_program *p, bool found, bool *mine)
+{
+    double first = found ? -p->ctx->rank : -p->ctx->ranks;
+    HL_TRY(hl_comm_max(p->ctx, &first, 1));
+    int rank = first > -p->ctx->ranks ? (int)-first : 0;
+    *mine = p->ctx->rank == rank;
+    return HALO_OK;
+}
+
+halo_status hl_report_nonfinite(hl_program *p, bool collective)
+{
+    place where = {NULL, false};
+    halo_status st = find_entered(p, &where);
+    if (!collective) return st == HALO_OK ? describe(p, &where) : st;
+    HL_TRY(hl_agree(p->ctx, st));
+    bool mine;
+    HL_TRY(choose_speaker(p, where.found, &mine));
+    return hl_agree(p->ctx, mine ? describe(p, &where) : HALO_OK);
 }

@@ -7,7 +7,8 @@
 /* Runs the steps of a phase (run.c). */
 halo_status hl_run_phase(hl_program *p, hl_phase phase);
 
-/* Reports where the last step's first value that is not finite came from; returns HALO_ERR_NONFINITE. */
-halo_status hl_report_nonfinite(hl_program *p);
+/* Reports where the last step's first value that is not finite came from; returns HALO_ERR_NONFINITE.
+ * collective: all ranks look, and the first that finds it speaks. */
+halo_status hl_report_nonfinite(hl_program *p, bool collective);
 
 #endif

@@ -15,6 +15,7 @@
 #include "backend/backend.h"
 #include "net/graph.h"
 #include "base/json.h"
+#include "comm/reducer.h"
 
 /* ------------------------------------------------------------------------------------------------------------ model */
 
@@ -45,7 +46,7 @@ halo_status hl_model_set(hl_model *model, int param, hl_array a, const double *h
 halo_dtype hl_model_dtype(const hl_model *model);
 halo_status hl_model_get_raw(hl_model *model, int param, hl_array a, void *host);
 halo_status hl_model_set_raw(hl_model *model, int param, hl_array a, const void *host);
-/* Contiguous gradients for the reduction: groups come later (src/comm); one range in all for now. */
+/* All gradients, contiguous, in backward order. */
 halo_status hl_model_gradient_range(hl_model *model, void **ptr, int64_t *elements);
 int64_t hl_model_steps(const hl_model *model); /* optimiser steps done: t of Adam */
 void hl_model_set_steps(hl_model *model, int64_t t);
@@ -75,6 +76,13 @@ typedef struct hl_program hl_program;
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
 void hl_program_destroy(hl_program *program);
 
+/* Of a training program: its gradients as the reducer wants them, in backward order, with the time at which each is complete as estimated from
+ * operation counts. list has room for hl_model_params. Returns their number. */
+int hl_program_gradients(const hl_program *program, hl_gradient *list);
+/* From now on runs with `update` are collective: gradients, losses and votes are summed over the ranks of the reducer, which was made of
+ * hl_program_gradients and of hl_model_gradient_range, and is not owned. */
+halo_status hl_program_reduce(hl_program *program, hl_reducer *reducer);
+
 /* -------------------------------------------------------------------------------------------------------------- run */
 
 typedef struct hl_batch {
@@ -92,11 +100,13 @@ typedef struct hl_step_options {
     bool accumulate;       /* gradients are added to those of the previous run; the program must be compiled with `accumulate` */
     bool update;           /* run the optimiser at the end */
     double grad_scale;     /* 1 / accumulated runs; 0 = 1 */
+    double vote[2];        /* summed over ranks with the loss: a wish to stop, say */
 } hl_step_options;
 
 typedef struct hl_step_result {
-    double loss;      /* sum of weighted losses / sum of weights, this rank */
+    double loss;      /* sum of weighted losses / sum of weights, of this rank; of all ranks in collective runs, as the next three */
     double loss_sum, weight_sum;
+    double votes[2];
     double grad_norm; /* after scaling, before clipping; NaN when not measured */
     bool finite;
     double seconds;
@@ -104,7 +114,8 @@ typedef struct hl_step_result {
 
 /* Forward, loss, backward, update. A loss or gradient that is not finite: HALO_ERR_NONFINITE, result.finite is false, no update was done, and
  * the error message names the first layer whose output or gradient is not finite (found by hl_program_find_nonfinite). Gradients are looked
- * at in runs with `update`. result may be NULL. Not collective (one rank) for now. */
+ * at in runs with `update`. result may be NULL. Collective in runs with `update` after hl_program_reduce: all ranks fail for the same value that is not
+ * finite; after any other error the ranks may be anywhere (hl_comm_abort). */
 halo_status hl_program_train(hl_program *program, const hl_batch *batch, const hl_step_options *options, hl_step_result *result);
 
 /* Forward only, by a program compiled without `training`. prediction: host [batch, outputs] float or NULL. result may be NULL; its loss is NaN

@@ -23,13 +23,35 @@ static halo_status run_timed(hl_program *p, hl_step *s)
     return HALO_OK;
 }
 
+static halo_status run_step(hl_program *p, hl_step *s)
+{
+    return p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args);
+}
+
 halo_status hl_run_phase(hl_program *p, hl_phase phase)
 {
-    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) {
-        hl_step *s = &p->step[i];
-        HL_TRY(p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
-    }
+    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) HL_TRY(run_step(p, &p->step[i]));
     return HALO_OK;
+}
+
+/* Gradients that are complete after backward step i; -1: before the first. */
+static void tell_complete(hl_program *p, int i)
+{
+    for (int g = 0; g < p->gradients; g++)
+        if (p->complete[g] == i) hl_reducer_ready(p->reducer, g);
+}
+
+/* Backward, while complete gradients are summed over ranks; at the end all of them are. */
+static halo_status backward_and_sum(hl_program *p)
+{
+    hl_reducer_begin(p->reducer);
+    tell_complete(p, -1);
+    for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
+        HL_TRY(run_step(p, &p->step[i]));
+        tell_complete(p, i);
+        hl_reducer_poll(p->reducer);
+    }
+    return hl_reducer_finish(p->reducer);
 }
 
 /* Address of a value of the arena. */
@@ -105,6 +127,19 @@ static halo_status read_loss(hl_program *p, hl_step_result *result)
     return HALO_OK;
 }
 
+/* One message for what all ranks must know before they update: is the loss finite, does anyone want to stop? */
+static halo_status sum_results(hl_program *p, const hl_step_options *options, hl_step_result *result)
+{
+    double x[4] = {result->loss_sum, result->weight_sum, options->vote[0], options->vote[1]};
+    HL_TRY(hl_comm_sum(p->ctx, x, 4));
+    result->loss_sum = x[0];
+    result->weight_sum = x[1];
+    result->loss = x[1] != 0 ? x[0] / x[1] : 0;
+    result->finite = isfinite(x[0]);
+    memcpy(result->votes, x + 2, sizeof(result->votes));
+    return HALO_OK;
+}
+
 /* Global norm of the gradients after grad_scale, and whether every one of them is finite. */
 static halo_status read_norm(hl_program *p, hl_step_result *result)
 {
@@ -157,15 +192,18 @@ static halo_status clear_gradients(hl_program *p, const hl_step_options *options
 static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
                          hl_step_result *result)
 {
+    const bool collective = p->reducer && options->update;
     p->record.seed = options->seed;
     p->record.step = options->step;
+    memcpy(result->votes, options->vote, sizeof(result->votes));
     HL_TRY(load(p, batch));
     HL_TRY(clear_gradients(p, options));
     HL_TRY(follow_weights(p));
     HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
     HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
-    HL_TRY(hl_run_phase(p, HL_PHASE_BACKWARD));
+    HL_TRY(collective ? backward_and_sum(p) : hl_run_phase(p, HL_PHASE_BACKWARD));
     HL_TRY(read_loss(p, result));
+    if (collective) HL_TRY(sum_results(p, options, result));
     if (result->finite && options->update) HL_TRY(update(p, options, result));
     return p->dev->ops->wait(p->dev, NULL);
 }
@@ -182,7 +220,7 @@ halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step
     if (p->dev->ops->leave) p->dev->ops->leave(p->dev);
     r.seconds = hl_now() - start;
     if (result) *result = r;
-    return st == HALO_OK && !r.finite ? hl_report_nonfinite(p) : st;
+    return st == HALO_OK && !r.finite ? hl_report_nonfinite(p, p->reducer && options->update) : st;
 }
 
 /* Down to the host; rows of a sample become their mean. */

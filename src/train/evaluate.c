@@ -1,44 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate.c -- a forward pass over every sample of a split, once each: the last batch is filled up with weight 0. */
+/* evaluate.c -- a forward pass over every sample of a split, once each: the last batch is filled up with weight 0. On
+ * several ranks every rank takes its share of each step, and all get all predictions, so that metrics are those of one rank. */
 #include "base/clock.h"
 #include "train/run.h"
 
+/* One evaluation under way. Gathered arrays are those of a whole step: ranks x batch samples, in the order of the samples. */
+typedef struct walk {
+    hl_run *run;
+    hl_source *source;
+    hl_loader *loader;
+    hl_metrics *metrics;
+    hl_visit_prediction visit;
+    void *user;
+    int64_t batch;            /* of a rank */
+    float *prediction;        /* [batch, T] */
+    float *guesses, *truths;  /* gathered [ranks, batch, T] */
+    int64_t *ids;             /* gathered [ranks, batch]; -1: padding */
+    double sums[2];           /* losses and weights of this rank */
+} walk;
+
 static hl_loader_options loader_options(const hl_run *run)
 {
-    hl_loader_options o = {.batch = run->set.batch / run->set.train.accumulate, .ranks = 1, .seed = (uint64_t)run->set.seed,
-                           .prefetch = (int)run->set.data.prefetch};
+    hl_loader_options o = {.batch = hl_run_part(run->ctx, &run->set) * run->ctx->ranks, .rank = run->ctx->rank, .ranks = run->ctx->ranks,
+                           .seed = (uint64_t)run->set.seed, .prefetch = (int)run->set.data.prefetch};
     hl_run_transforms(&run->set, &o);
     return o;
 }
 
-/* One batch: predictions of its real samples to the metrics and the visitor. */
-static halo_status one_batch(hl_run *run, hl_source *source, const hl_loaded *b, float *prediction, hl_metrics *metrics,
-                             hl_visit_prediction visit, void *user, double sums[2])
+static halo_status begin(walk *w)
 {
-    int targets = source->info.targets;
-    hl_batch batch = {.dtype = HALO_F32, .x = b->x, .y = b->y, .weight = b->weight, .first_sample = b->first_sample};
+    hl_run *run = w->run;
+    hl_loader_options options = loader_options(run);
+    size_t targets = (size_t)w->source->info.targets, all = (size_t)options.batch;
+    w->batch = options.batch / run->ctx->ranks;
+    HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
+    HL_TRY(hl_metrics_create(run->ctx, w->source->info.targets, w->source->info.target, &w->metrics));
+    HL_TRY(hl_calloc(run->ctx, (size_t)w->batch * targets, sizeof(float), "predictions", &w->prediction));
+    HL_TRY(hl_calloc(run->ctx, all * targets, sizeof(float), "predictions", &w->guesses));
+    HL_TRY(hl_calloc(run->ctx, all * targets, sizeof(float), "predictions", &w->truths));
+    HL_TRY(hl_calloc(run->ctx, all, sizeof(int64_t), "predictions", &w->ids));
+    return hl_loader_start(w->loader, 0, 0);
+}
+
+static void end(walk *w)
+{
+    free(w->ids);
+    free(w->truths);
+    free(w->guesses);
+    free(w->prediction);
+    hl_metrics_destroy(w->metrics);
+    hl_loader_destroy(w->loader);
+}
+
+/* This rank's part of the next step; *b NULL at the end, which is the same step everywhere. */
+static halo_status forward(walk *w, const hl_loaded **b)
+{
     hl_step_result result;
-    HL_TRY(hl_program_evaluate(run->eval, &batch, prediction, &result));
-    sums[0] += result.loss_sum;
-    sums[1] += result.weight_sum;
-    for (int64_t i = 0; i < b->samples; i++) {
-        if (b->weight[i] == 0) continue;
-        const float *guess = prediction + i * targets, *truth = b->y + i * targets;
-        HL_TRY(hl_metrics_add(metrics, source->ops->group_of(source, b->id[i]), truth, guess));
-        if (visit) HL_TRY(visit(user, source, b->id[i], truth, guess));
+    HL_TRY(hl_loader_next(w->loader, b));
+    if (!*b) return HALO_OK;
+    hl_batch batch = {.dtype = HALO_F32, .x = (*b)->x, .y = (*b)->y, .weight = (*b)->weight, .first_sample = (*b)->first_sample};
+    HL_TRY(hl_program_evaluate(w->run->eval, &batch, w->prediction, &result));
+    w->sums[0] += result.loss_sum;
+    w->sums[1] += result.weight_sum;
+    return HALO_OK;
+}
+
+static halo_status gather(walk *w, const hl_loaded *b)
+{
+    halo_context *ctx = w->run->ctx;
+    size_t bytes = (size_t)w->batch * (size_t)w->source->info.targets * sizeof(float);
+    HL_TRY(hl_comm_gather(ctx, w->prediction, bytes, w->guesses));
+    HL_TRY(hl_comm_gather(ctx, b->y, bytes, w->truths));
+    return hl_comm_gather(ctx, b->id, (size_t)w->batch * sizeof(int64_t), w->ids);
+}
+
+/* The real samples of a step to the metrics, and on rank 0 to the visitor. */
+static halo_status count(walk *w)
+{
+    int targets = w->source->info.targets;
+    for (int64_t i = 0; i < w->batch * w->run->ctx->ranks; i++) {
+        if (w->ids[i] < 0) continue;
+        const float *guess = w->guesses + i * targets, *truth = w->truths + i * targets;
+        HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, w->ids[i]), truth, guess));
+        if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, w->ids[i], truth, guess));
     }
     return HALO_OK;
 }
 
-static halo_status walk(hl_run *run, hl_source *source, hl_loader *loader, float *prediction, hl_metrics *metrics, hl_visit_prediction visit,
-                        void *user, double sums[2])
+static halo_status walk_all(walk *w)
 {
-    HL_TRY(hl_loader_start(loader, 0, 0));
     for (;;) {
-        const hl_loaded *b;
-        HL_TRY(hl_loader_next(loader, &b));
-        if (!b) return HALO_OK;
-        HL_TRY(one_batch(run, source, b, prediction, metrics, visit, user, sums));
+        const hl_loaded *b = NULL;
+        HL_AGREE(w->run->ctx, forward(w, &b));
+        if (!b) return hl_comm_sum(w->run->ctx, w->sums, 2);
+        HL_TRY(gather(w, b));
+        HL_AGREE(w->run->ctx, count(w));
     }
 }
 
@@ -59,30 +115,20 @@ free_scores:
 
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out)
 {
-    hl_source *source = run->source[split];
-    HL_BUG_UNLESS(source && run->eval);
-    hl_loader_options options = loader_options(run);
-    hl_loader *loader;
-    hl_metrics *metrics = NULL;
-    float *prediction = NULL;
-    double sums[2] = {0, 0}, begin = hl_now();
+    walk w = {.run = run, .source = run->source[split], .visit = visit, .user = user};
+    HL_BUG_UNLESS(w.source && run->eval);
+    double start = hl_now();
     hl_evaluation e = {0};
-    HL_TRY(hl_loader_create(run->ctx, source, &options, &loader));
     halo_status st;
-    HL_GOTO(st, hl_metrics_create(run->ctx, source->info.targets, source->info.target, &metrics), destroy_loader);
-    HL_GOTO(st, hl_calloc(run->ctx, (size_t)(options.batch * source->info.targets), sizeof(float), "predictions", &prediction), destroy_metrics);
-    HL_GOTO(st, walk(run, source, loader, prediction, metrics, visit, user, sums), free_prediction);
-    HL_GOTO(st, score(metrics, source, &e), free_prediction);
-    e.loss = sums[0] / sums[1];
-    e.seconds = hl_now() - begin;
+    HL_GOTO(st, hl_agree(run->ctx, begin(&w)), end_walk);
+    HL_GOTO(st, walk_all(&w), end_walk);
+    HL_GOTO(st, hl_agree(run->ctx, score(w.metrics, w.source, &e)), end_walk);
+    e.loss = w.sums[0] / w.sums[1];
+    e.seconds = hl_now() - start;
     e.samples_per_second = (double)e.items / e.seconds;
     *out = e;
-free_prediction:
-    free(prediction);
-destroy_metrics:
-    hl_metrics_destroy(metrics);
-destroy_loader:
-    hl_loader_destroy(loader);
+end_walk:
+    end(&w);
     return st;
 }
 

@@ -6,6 +6,7 @@ libhalo_core_la_SOURCES += \
 	src/train/loop.c \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \
+	src/train/parallel.c \
 	src/train/rundir.c \
 	src/train/runlog.c \
 	src/train/settings.c src/train/settings.h \

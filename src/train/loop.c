@@ -16,12 +16,19 @@ typedef struct loop {
     double flops_step;
     hl_evaluation evaluation;           /* the last validation */
     bool validated;
+    double votes[2];                    /* of the last step, all ranks: signals, and clocks beyond train.max_time */
+    double exposed;                     /* seconds of communication that nothing hid, of earlier steps */
+    /* [part] the last samples of a share that the parts do not divide, and samples of weight 0 */
+    float *x, *y;
+    double *weight;
 } loop;
+
+enum { VOTE_SIGNAL = 0, VOTE_TIME, VOTES };
 
 static hl_loader_options loader_options(const hl_run *run)
 {
     const hl_settings *s = &run->set;
-    hl_loader_options o = {.batch = s->batch, .ranks = 1, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed,
+    hl_loader_options o = {.batch = s->batch, .rank = run->ctx->rank, .ranks = run->ctx->ranks, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed,
                            .prefetch = (int)s->data.prefetch};
     o.cube = s->data.augment == HL_AUGMENT_CUBE || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
@@ -29,29 +36,82 @@ static hl_loader_options loader_options(const hl_run *run)
     return o;
 }
 
-/* The parts of a batch whose gradients are added: part i is samples [i m, (i+1) m). */
+static void vote(const hl_run *run, double votes[VOTES])
+{
+    votes[VOTE_SIGNAL] = run->stop_requested && run->stop_requested() ? 1 : 0;
+    votes[VOTE_TIME] = run->set.train.max_time > 0 && hl_now() - run->started >= run->set.train.max_time ? 1 : 0;
+}
+
+/* Samples [first, first + m) of this rank's share; what lies beyond its end has weight 0. */
+static hl_batch part_of(loop *l, const hl_loaded *b, int64_t first, int64_t m)
+{
+    const hl_source_info *info = &l->run->source[HL_TRAIN]->info;
+    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]), targets = (size_t)info->targets;
+    int64_t n = hl_min64(m, hl_max64(0, b->samples - first));
+    hl_batch batch = {.dtype = HALO_F32, .first_sample = b->first_sample + first, .weight_sum = b->weight_sum};
+    if (n == m) {
+        batch.x = b->x + (size_t)first * volume;
+        batch.y = b->y + (size_t)first * targets;
+        batch.weight = b->weight + first;
+        return batch;
+    }
+    memset(l->weight, 0, (size_t)m * sizeof(*l->weight));
+    if (n > 0) {
+        memcpy(l->x, b->x + (size_t)first * volume, (size_t)n * volume * sizeof(float));
+        memcpy(l->y, b->y + (size_t)first * targets, (size_t)n * targets * sizeof(float));
+        memcpy(l->weight, b->weight + first, (size_t)n * sizeof(double));
+    }
+    batch.x = l->x;
+    batch.y = l->y;
+    batch.weight = l->weight;
+    return batch;
+}
+
+/* One part. The last one sums over ranks and updates: after a failure there that the others cannot see the run is lost. */
+static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, hl_step_result *r)
+{
+    hl_run *run = l->run;
+    if (!o->update) return hl_agree(run->ctx, hl_program_train(run->train, batch, o, r));
+    vote(run, o->vote);
+    halo_status st = hl_program_train(run->train, batch, o, r);
+    run->lost = run->reducer && st != HALO_OK && st != HALO_ERR_NONFINITE;
+    memcpy(l->votes, r->votes, sizeof(l->votes));
+    return st;
+}
+
+/* The parts of a batch whose gradients are added: part i is samples [i m, (i+1) m) of this rank's share. The result is that of all ranks. */
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
     hl_run *run = l->run;
-    const hl_source_info *info = &run->source[HL_TRAIN]->info;
-    int64_t parts = run->set.train.accumulate, m = b->samples / parts;
-    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
-    hl_step_result total = {.finite = true};
+    int64_t parts = run->set.train.accumulate, m = hl_run_part(run->ctx, &run->set);
+    double before[2] = {0, 0};
+    hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
-        hl_batch batch = {.dtype = HALO_F32, .x = b->x + (size_t)(i * m) * volume, .y = b->y + i * m * info->targets,
-                          .weight = b->weight + i * m, .first_sample = b->first_sample + i * m, .weight_sum = b->weight_sum};
+        hl_batch batch = part_of(l, b, i * m, m);
         hl_step_options o = {.lr = lr, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step, .accumulate = i > 0,
                              .update = i == parts - 1, .grad_scale = 1};
-        hl_step_result r;
-        HL_TRY(hl_program_train(run->train, &batch, &o, &r));
-        total.loss_sum += r.loss_sum;
-        total.weight_sum += r.weight_sum;
-        total.grad_norm = r.grad_norm;
-        total.finite = total.finite && r.finite;
+        HL_TRY(run_part(l, &batch, &o, &r));
+        if (o.update) break;
+        before[0] += r.loss_sum;
+        before[1] += r.weight_sum;
     }
-    total.loss = total.loss_sum / total.weight_sum;
-    *result = total;
+    if (parts > 1) HL_TRY(hl_comm_sum(run->ctx, before, 2));
+    r.loss_sum += before[0];
+    r.weight_sum += before[1];
+    r.loss = r.loss_sum / r.weight_sum;
+    *result = r;
     return HALO_OK;
+}
+
+/* Of the step just done. */
+static double seconds_exposed(loop *l)
+{
+    hl_reducer_stats stats;
+    if (!l->run->reducer) return 0;
+    hl_reducer_stats_get(l->run->reducer, &stats, NULL);
+    double before = l->exposed;
+    l->exposed = stats.seconds_exposed;
+    return l->exposed - before;
 }
 
 static double seconds_left(const loop *l)
@@ -64,7 +124,8 @@ static void tell_step(loop *l, const hl_loaded *b, const hl_step_result *r, doub
 {
     hl_run *run = l->run;
     hl_event e = {.kind = HL_EVENT_STEP, .step = run->at.step, .epoch = run->at.epoch, .loss = r->loss, .lr = lr, .grad_norm = r->grad_norm,
-                  .seconds = seconds, .seconds_io = b->seconds_waited, .elapsed = hl_now() - run->started, .left = seconds_left(l)};
+                  .seconds = seconds, .seconds_io = b->seconds_waited, .elapsed = hl_now() - run->started, .left = seconds_left(l),
+                  .seconds_exposed = seconds_exposed(l)};
     e.fraction = l->last_step > 0 ? (double)run->at.step / (double)l->last_step : 0;
     e.samples_per_second = (double)run->set.batch / seconds;
     e.gflops = l->flops_step / seconds * 1e-9;
@@ -89,17 +150,26 @@ static halo_status one_step(loop *l, const hl_loaded *b)
     return HALO_OK;
 }
 
-static const char *stop_reason(const loop *l)
+/* Ranks vote at the start of each step, one rank alone looks after it. */
+static const char *stop_reason(loop *l)
 {
-    const hl_run *run = l->run;
-    if (run->stop_requested && run->stop_requested()) return "a signal";
-    if (run->set.train.max_time > 0 && hl_now() - run->started >= run->set.train.max_time) return "train.max_time";
-    return NULL;
+    if (!l->run->reducer) vote(l->run, l->votes);
+    if (l->votes[VOTE_SIGNAL] > 0) return "a signal";
+    return l->votes[VOTE_TIME] > 0 ? "train.max_time" : NULL;
+}
+
+/* Has anything been said during the validation? */
+static halo_status vote_again(loop *l)
+{
+    if (!l->run->reducer) return HALO_OK;
+    vote(l->run, l->votes);
+    return hl_comm_sum(l->run->ctx, l->votes, VOTES);
 }
 
 static halo_status checkpoint(loop *l, bool best)
 {
-    return *l->run->set.output ? hl_rundir_checkpoint(l->run, best) : HALO_OK;
+    if (!*l->run->set.output) return HALO_OK;
+    return hl_agree(l->run->ctx, l->run->ctx->rank == 0 ? hl_rundir_checkpoint(l->run, best) : HALO_OK);
 }
 
 /* A stop on request: the state is saved at this step boundary first. */
@@ -118,10 +188,10 @@ static bool finished(const loop *l) { return l->run->at.step >= l->last_step; }
 static halo_status run_epoch(loop *l)
 {
     hl_run *run = l->run;
-    HL_TRY(hl_loader_start(l->loader, run->at.epoch, run->at.step_in_epoch));
+    HL_AGREE(run->ctx, hl_loader_start(l->loader, run->at.epoch, run->at.step_in_epoch));
     while (!finished(l)) {
         const hl_loaded *b;
-        HL_TRY(hl_loader_next(l->loader, &b));
+        HL_AGREE(run->ctx, hl_loader_next(l->loader, &b));
         if (!b) break;
         HL_TRY(one_step(l, b));
         const char *reason = stop_reason(l);
@@ -184,10 +254,21 @@ static halo_status run_epochs(loop *l)
             HL_INFO(run->ctx, "no improvement for %" PRId64 " validations: stopping early", run->at.waited);
             break;
         }
+        HL_TRY(vote_again(l));
         const char *reason = finished(l) ? NULL : stop_reason(l);
         if (reason) return stop(l, reason);
     }
     return HALO_OK;
+}
+
+static halo_status make_padding(loop *l)
+{
+    const hl_source_info *info = &l->run->source[HL_TRAIN]->info;
+    size_t part = (size_t)hl_run_part(l->run->ctx, &l->run->set), volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
+    if (l->run->ctx->ranks == 1) return HALO_OK;
+    HL_TRY(hl_calloc(l->run->ctx, part * volume, sizeof(float), "a padded batch", &l->x));
+    HL_TRY(hl_calloc(l->run->ctx, part * (size_t)info->targets, sizeof(float), "a padded batch", &l->y));
+    return hl_calloc(l->run->ctx, part, sizeof(double), "a padded batch", &l->weight);
 }
 
 static halo_status prepare(loop *l)
@@ -203,8 +284,8 @@ static halo_status prepare(loop *l)
     if (run->set.train.steps > 0) l->last_step = hl_min64(l->last_step, run->set.train.steps);
     hl_program_info info;
     hl_program_info_get(run->train, &info);
-    l->flops_step = info.flops_step * (double)run->set.train.accumulate;
-    return HALO_OK;
+    l->flops_step = info.flops_step * (double)run->set.batch / (double)hl_run_part(run->ctx, &run->set);
+    return make_padding(l);
 }
 
 static halo_status conclude(loop *l, halo_status st)
@@ -217,6 +298,7 @@ static halo_status conclude(loop *l, halo_status st)
         hl_run_tell(run, &e);
     }
     double busy = l->busy > 0 ? l->busy : NAN;
+    if (run->lost || run->ctx->rank != 0) return st;
     halo_status written = hl_rundir_summary(run, status, l->validated ? &l->evaluation : NULL, (double)l->samples / busy,
                                             l->flops_step * (double)(l->samples / run->set.batch) / busy * 1e-9);
     return st == HALO_OK ? written : st;
@@ -228,14 +310,20 @@ halo_status hl_run_train(hl_run *run)
     hl_event start = {.kind = HL_EVENT_START};
     run->started = hl_now();
     halo_status st;
-    HL_GOTO(st, prepare(&l), destroy);
-    HL_GOTO(st, hl_rundir_begin(run), destroy);
+    HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
+    HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_begin(run) : HALO_OK), destroy);
     HL_GOTO(st, hl_rundir_resume(run), destroy);
     start.step = run->at.step;
     start.epoch = run->at.epoch;
     hl_run_tell(run, &start);
-    st = conclude(&l, run_epochs(&l));
+    st = run_epochs(&l);
+    run->lost = run->lost || st == HALO_ERR_COMM;
+    st = conclude(&l, st);
+    if (!run->lost) st = hl_agree(run->ctx, st);
 destroy:
+    free(l.x);
+    free(l.y);
+    free(l.weight);
     hl_evaluation_free(&l.evaluation);
     hl_loader_destroy(l.loader);
     return st;

@@ -2,7 +2,8 @@
 /*
  * run.h -- a run: settings made into a network, data, a model and its programs; the training loop; evaluation; prediction.
  *
- * A run is not collective yet: it has one rank (src/comm will add the others behind the same calls).
+ * On several ranks (a context with a communicator) everything here is collective unless it says otherwise: all ranks call it in the same order, and all fail
+ * when one does. Every rank has the whole model and takes its share of each batch (parallel.c). Rank 0 alone writes files and tells observers.
  */
 #ifndef HL_RUN_H
 #define HL_RUN_H
@@ -36,6 +37,8 @@ typedef struct hl_run {
     hl_source *source[HL_SPLITS];
     hl_model *model;
     hl_program *train, *eval;
+    hl_reducer *reducer; /* NULL on one rank */
+    bool lost;           /* a rank failed where the others cannot know of it: end by hl_comm_abort */
     hl_schedule schedule;
     hl_progress at;
     int observers;
@@ -63,6 +66,15 @@ void hl_run_tell(hl_run *run, const hl_event *event);
 /* The network of the settings for samples of ext (C D H W, 0 = from settings or the variant) and `outputs` targets. */
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net);
 
+/* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
+
+/* Samples of one run of a program: the largest share of any rank, cut into train.accumulate parts. Not collective. */
+int64_t hl_run_part(const halo_context *ctx, const hl_settings *set);
+/* What several ranks cannot do (yet), each in a sentence. Not collective. */
+halo_status hl_run_check_ranks(const hl_run *run);
+/* The reducer that the settings ask for, given to the training program. Nothing on one rank. */
+halo_status hl_run_make_reducer(hl_run *run);
+
 /* The transforms of the settings into a loader's options. */
 void hl_run_transforms(const hl_settings *set, hl_loader_options *options);
 
@@ -82,7 +94,7 @@ typedef struct hl_evaluation {
     double seconds, samples_per_second;
 } hl_evaluation;
 
-/* Every sample of the split once. visit (may be NULL) gets each prediction in stored units. */
+/* Every sample of the split once. visit (may be NULL) gets each prediction in stored units, on rank 0. Collective; the same on all ranks. */
 typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);
@@ -90,7 +102,7 @@ void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, int
 
 /* ------------------------------------------------------------------------------------------------ checkpoints (state.c) */
 
-/* Model, optimiser, progress, settings and network into one file (doc/formats.md). */
+/* Model, optimiser, progress, settings and network into one file (doc/formats.md). The three of state.c are not collective. */
 halo_status hl_state_save(hl_run *run, const char *path);
 /* Restores into a run of the same network; names the first difference. with_progress: also optimiser and position, refused when training
  * settings that change the sample stream differ. */
@@ -102,7 +114,7 @@ halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, 
 
 /* Makes output/ and output/checkpoints/, writes config.yaml. Refuses a directory that holds another run's checkpoints unless resuming. */
 halo_status hl_rundir_begin(hl_run *run);
-/* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. */
+/* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. This, begin and summary are rank 0's alone. */
 halo_status hl_rundir_checkpoint(hl_run *run, bool best);
 /* As `resume` asks: nothing, a file, or the newest checkpoint that loads whole (broken ones are warned of; none at all is no error). */
 halo_status hl_rundir_resume(hl_run *run);

@@ -141,16 +141,16 @@ halo_status hl_rundir_checkpoint(hl_run *run, bool best)
     return remove_old(run);
 }
 
-/* *loaded: whether there was one. */
-static halo_status load_newest(hl_run *run, bool with_progress, bool *loaded)
+/* *chosen: the step of the one that was loaded, -1 if there is none. Of one rank. */
+static halo_status try_newest(hl_run *run, bool with_progress, int64_t *chosen)
 {
     int64_t *steps;
     size_t n;
     HL_TRY(list_steps(run, &steps, &n));
     halo_status st = HALO_OK;
-    *loaded = n > 0;
     for (size_t i = 0; i < n; i++) {
         char *path;
+        *chosen = steps[i];
         HL_GOTO(st, step_path(run, steps[i], &path), free_steps);
         st = hl_state_load(run, path, with_progress);
         if (st == HALO_OK && with_progress) HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, path, run->at.step);
@@ -163,11 +163,30 @@ free_steps:
     return st;
 }
 
+static halo_status load_step(hl_run *run, bool with_progress, int64_t step)
+{
+    char *path;
+    HL_TRY(step_path(run, step, &path));
+    halo_status st = hl_state_load(run, path, with_progress);
+    free(path);
+    return st;
+}
+
+/* Rank 0 looks and decides; all others read the same file. */
+static halo_status load_newest(hl_run *run, bool with_progress, bool *loaded)
+{
+    int64_t chosen = -1;
+    HL_AGREE(run->ctx, run->ctx->rank == 0 ? try_newest(run, with_progress, &chosen) : HALO_OK);
+    HL_TRY(hl_comm_broadcast(run->ctx, &chosen, sizeof(chosen), 0));
+    *loaded = chosen >= 0;
+    return hl_agree(run->ctx, *loaded && run->ctx->rank != 0 ? load_step(run, with_progress, chosen) : HALO_OK);
+}
+
 halo_status hl_rundir_resume(hl_run *run)
 {
     if (!*run->set.resume) return HALO_OK;
     if (strcmp(run->set.resume, "auto") != 0) {
-        HL_TRY(hl_state_load(run, run->set.resume, true));
+        HL_AGREE(run->ctx, hl_state_load(run, run->set.resume, true));
         HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, run->set.resume, run->at.step);
         return HALO_OK;
     }

@@ -11,6 +11,8 @@ typedef enum hl_plan_setting { HL_SET_PLAN_MEASURE = 0, HL_SET_PLAN_FIXED } hl_p
 typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT } hl_augment_setting;
 typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_SCHEDULE_POLYNOMIAL, HL_SCHEDULE_COSINE } hl_schedule_kind;
 
+typedef enum hl_average { HL_AVERAGE_GRADIENTS = 0, HL_AVERAGE_PARAMETERS } hl_average;
+
 typedef struct hl_settings {
     /* network */
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];

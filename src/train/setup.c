@@ -164,6 +164,8 @@ static hl_schedule make_schedule(const hl_settings *set)
 static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
     hl_compile_options o = hl_run_compile_options(&run->set, training);
+    o.batch = hl_run_part(run->ctx, &run->set);
+    if (run->ctx->ranks > 1 && !*run->set.output) o.plan = HL_PLAN_FIXED; /* no place for measured choices that all ranks would share */
     char *cache = NULL;
     if (*run->set.output && o.plan == HL_PLAN_MEASURE) {
         HL_TRY(hl_make_dirs(run->ctx, run->set.output));
@@ -179,12 +181,30 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
-    if (need == HL_NEED_NETWORK) return HALO_OK;
-    HL_TRY(hl_context_device(run->ctx, &run->dev));
     HL_TRY(hl_model_create(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
     if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after, &run->train));
     if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, NULL, &run->eval));
     return HALO_OK;
+}
+
+/* Rank 0 measures and keeps its choices in the run directory first, so that all ranks make the same. */
+static halo_status make_programs_in_turn(hl_run *run, hl_need need, const char *after)
+{
+    if (need == HL_NEED_NETWORK) return HALO_OK;
+    HL_AGREE(run->ctx, run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
+    HL_AGREE(run->ctx, run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
+    return need == HL_NEED_TRAINING && !after ? hl_run_make_reducer(run) : HALO_OK;
+}
+
+/* What each rank does by itself: data, network, device. */
+static halo_status open_all(hl_run *run, hl_need need, unsigned splits)
+{
+    HL_TRY(apply_to_context(run->ctx, &run->set));
+    HL_TRY(open_sources(run, splits));
+    HL_TRY(make_network(run));
+    if (need == HL_NEED_NETWORK) return HALO_OK;
+    HL_TRY(hl_context_device(run->ctx, &run->dev));
+    return need == HL_NEED_TRAINING ? hl_run_check_ranks(run) : HALO_OK;
 }
 
 static halo_status create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, const char *after, hl_run **out)
@@ -196,10 +216,8 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     run->at.best = INFINITY;
     run->schedule = make_schedule(set);
     halo_status st;
-    HL_GOTO(st, apply_to_context(ctx, set), destroy);
-    HL_GOTO(st, open_sources(run, splits), destroy);
-    HL_GOTO(st, make_network(run), destroy);
-    HL_GOTO(st, make_programs(run, need, after), destroy);
+    HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
+    HL_GOTO(st, make_programs_in_turn(run, need, after), destroy);
     *out = run;
     return HALO_OK;
 destroy:
@@ -220,6 +238,7 @@ halo_status hl_run_explain(halo_context *ctx, const hl_settings *set, const char
 void hl_run_destroy(hl_run *run)
 {
     if (!run) return;
+    hl_reducer_destroy(run->reducer);
     hl_program_destroy(run->train);
     hl_program_destroy(run->eval);
     hl_model_destroy(run->model);
@@ -239,5 +258,5 @@ halo_status hl_run_observe(hl_run *run, hl_observer call, void *user)
 
 void hl_run_tell(hl_run *run, const hl_event *event)
 {
-    for (int i = 0; i < run->observers; i++) run->observer[i].call(run->observer[i].user, event);
+    for (int i = 0; i < run->observers && run->ctx->rank == 0; i++) run->observer[i].call(run->observer[i].user, event);
 }

@@ -6,6 +6,7 @@ libhalo_core_la_SOURCES += \
 	src/net/nonfinite.c src/net/nonfinite.h \
 	src/net/print.c \
 	src/net/program.c src/net/program.h \
+	src/net/reduce.c \
 	src/net/run.c \
 	src/net/compile/backward.c \
 	src/net/compile/bind.c \

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reduce.c -- what a reducer has to know of a program: which gradients lie where, and after which backward step
+ * each is complete.
+ *
+ * A gradient is complete after the last backward step that writes it. When that is, in seconds, decides how
+ * gradients are grouped; it is estimated from operation counts at a nominal rate and not measured, so that the
+ * groups do not change from run to run for that.
+ */
+#include "net/ir.h"
+
+/* Operations per second of one rank: a few cores' worth. Only the proportion to the cost of messages matters. */
+#define HL_NOMINAL_RATE 5e10
+
+/* The parameter of each gradient, in the order in which they lie in memory (model.c). Returns their number. */
+static int backward_order(const hl_program *p, int *param)
+{
+    int n = 0;
+    for (int layer = p->net->layers - 1; layer >= 0; layer--)
+        for (int i = 0; i < p->model->params; i++)
+            if (p->model->param[i].layer == layer && p->model->param[i].trainable) param[n++] = i;
+    return n;
+}
+
+static bool writes_gradient(const hl_program *p, const hl_step *s, int param)
+{
+    for (int r = 0; r < HALO_ROLES; r++) {
+        if (!hl_step_writes(s, r) || s->use[r].value < 0) continue;
+        const hl_value *v = &p->value[s->use[r].value];
+        if (v->kind == HL_VALUE_PARAMETER && v->array == HL_GRADIENT && v->param == param) return true;
+    }
+    return false;
+}
+
+static int last_writer(const hl_program *p, int param)
+{
+    for (int i = p->phase[HL_PHASE_BACKWARD + 1] - 1; i >= p->phase[HL_PHASE_BACKWARD]; i--)
+        if (writes_gradient(p, &p->step[i], param)) return i;
+    return -1;
+}
+
+/* After the backward pass began. */
+static double seconds_until(const hl_program *p, int step)
+{
+    double flops = 0;
+    for (int i = p->phase[HL_PHASE_BACKWARD]; i <= step; i++) flops += p->step[i].flops;
+    return flops / HL_NOMINAL_RATE;
+}
+
+int hl_program_gradients(const hl_program *p, hl_gradient *list)
+{
+    const hl_model *m = p->model;
+    int n = 0;
+    double latest = 0;
+    for (int layer = p->net->layers - 1; layer >= 0; layer--)
+        for (int i = 0; i < m->params; i++) {
+            if (m->param[i].layer != layer || !m->param[i].trainable) continue;
+            latest = fmax(latest, seconds_until(p, last_writer(p, i)));
+            if (n > 0) list[n - 1].hi = m->offset[i];
+            list[n++] = (hl_gradient){
+                .layer = hl_layer_of(p, layer)->name, .lo = m->offset[i], .hi = m->elements, .seconds = latest};
+        }
+    return n;
+}
+
+halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
+{
+    HL_BUG_UNLESS(p->opt.training && p->arena);
+    int *list;
+    HL_TRY(hl_calloc(p->ctx, (size_t)p->model->params + 1, sizeof(*list), "the order of gradients", &list));
+    p->gradients = backward_order(p, list);
+    for (int g = 0; g < p->gradients; g++) list[g] = last_writer(p, list[g]);
+    free(p->complete);
+    p->complete = list;
+    p->reducer = reducer;
+    return HALO_OK;
+}

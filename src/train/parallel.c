@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parallel.c -- a run on several ranks: who takes what, how gradients are summed, and what is refused.
+ *
+ * A step's batch of B samples is cut into P blocks by the block algebra, the first ones larger by one sample where P does not divide B. Programs are compiled
+ * for the largest block and smaller ones are filled up with samples of weight 0. Every rank divides by the weights of all ranks, so that gradients are
+ * only added: the sum is that of one rank with B samples, whatever P is.
+ */
+#include "tensor/block.h"
+#include "train/run.h"
+
+/* Seconds after which a rank that withholds its gradients ends the run. */
+#define HL_STALL 300.0
+
+int64_t hl_run_part(const halo_context *ctx, const hl_settings *set)
+{
+    int64_t share = hl_range_len(hl_block_range(set->batch, ctx->ranks, 0));
+    return (share + set->train.accumulate - 1) / set->train.accumulate;
+}
+
+static halo_status check_layers(const hl_run *run)
+{
+    for (int i = 0; i < run->net->layers; i++)
+        if (run->net->layer[i].kind == HL_LAYER_NORM)
+            return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED,
+                           "layer '%s': batch norm cannot be trained on %d ranks yet: its statistics would be those of each rank's share alone",
+                           run->net->layer[i].name, run->ctx->ranks);
+    return HALO_OK;
+}
+
+halo_status hl_run_check_ranks(const hl_run *run)
+{
+    const hl_settings *s = &run->set;
+    const int64_t *cut = s->parallel.spatial;
+    halo_device_info device = {0};
+    if (run->ctx->ranks == 1) return HALO_OK;
+    run->dev->ops->describe(run->dev, &device);
+    if (s->batch < run->ctx->ranks)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %d ranks: each needs a sample of every step", s->batch, run->ctx->ranks);
+    if (s->reduce.average == HL_AVERAGE_PARAMETERS)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is not supported on several ranks yet; leave it at 'gradients'");
+    if (cut[0] > 1 || cut[1] > 1 || cut[2] > 1)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial' is not supported in training yet; leave it at 1");
+    if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
+    return check_layers(run);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ reducer */
+
+static hl_algorithm choose_algorithm(const hl_run *run)
+{
+    static const hl_algorithm named[] = {HL_RABENSEIFNER, HL_ALGORITHM_MPI, HL_RING, HL_RABENSEIFNER, HL_HIERARCHICAL};
+    hl_place place = hl_comm_place(run->ctx);
+    if (run->set.reduce.algorithm == 0 && place.nodes > 1 && place.node_size > 1) return HL_HIERARCHICAL;
+    return named[run->set.reduce.algorithm];
+}
+
+static hl_reducer_options reducer_options(const hl_run *run)
+{
+    static const hl_wire wires[] = {HL_WIRE_NATIVE, HL_WIRE_NATIVE, HL_WIRE_BF16, HL_WIRE_F16};
+    return (hl_reducer_options){.type = hl_model_dtype(run->model), .algorithm = choose_algorithm(run), .wire = wires[run->set.reduce.wire],
+                                .orchestration = (hl_orchestration)run->set.reduce.orchestration, .stall = HL_STALL};
+}
+
+static halo_status choose_groups(hl_run *run, hl_reducer_options *o, hl_group *groups)
+{
+    const char *layer[HL_WORDS_MAX];
+    hl_grouping_spec spec = {.kind = (hl_grouping)run->set.reduce.group, .bytes = run->set.reduce.group_bytes, .layers = run->set.reduce.group_layers.n,
+                             .layer = layer, .element = hl_dtype_size(o->type)};
+    for (int i = 0; i < spec.layers; i++) layer[i] = run->set.reduce.group_layers.word[i];
+    if (spec.kind == HL_GROUP_AUTO)
+        HL_TRY(hl_reducer_measure(run->ctx, o, o->gradient[o->gradients - 1].hi * (int64_t)spec.element, &spec.cost));
+    return hl_agree(run->ctx, hl_group_gradients(run->ctx, &spec, o->gradient, o->gradients, groups, &o->groups));
+}
+
+static void say_groups(const hl_run *run, const hl_reducer_options *o)
+{
+    hl_str text = {0};
+    hl_group_text(o->gradient, o->group, o->groups, &text);
+    HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, o->groups == 1 ? "" : "s",
+            hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
+    hl_str_free(&text);
+}
+
+halo_status hl_run_make_reducer(hl_run *run)
+{
+    hl_gradient *gradient = NULL;
+    hl_group *group = NULL;
+    int64_t elements;
+    if (run->ctx->ranks == 1) return HALO_OK;
+    size_t most = (size_t)hl_model_params(run->model, NULL) + 1;
+    hl_reducer_options o = reducer_options(run);
+    halo_status st = hl_model_gradient_range(run->model, &o.buffer, &elements);
+    if (st == HALO_OK) st = hl_calloc(run->ctx, most, sizeof(*gradient), "the order of gradients", &gradient);
+    if (st == HALO_OK) st = hl_calloc(run->ctx, most, sizeof(*group), "groups of gradients", &group);
+    HL_GOTO(st, hl_agree(run->ctx, st), free_lists);
+    o.gradients = hl_program_gradients(run->train, gradient);
+    o.gradient = gradient;
+    o.group = group;
+    HL_GOTO(st, choose_groups(run, &o, group), free_lists);
+    HL_GOTO(st, hl_reducer_create(run->ctx, &o, &run->reducer), free_lists);
+    HL_GOTO(st, hl_agree(run->ctx, hl_program_reduce(run->train, run->reducer)), free_lists);
+    say_groups(run, &o);
+free_lists:
+    free(group);
+    free(gradient);
+    return st;
+}
