@@ -20,6 +20,7 @@ typedef float vfu __attribute__((vector_size(HL_LANES * 4), aligned(4), may_alia
 
 #define HL_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* code that a table never enters need not be unrolled */
 #define HL_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define HL_UNROLL _Pragma("GCC unroll 32")
@@ -305,7 +306,7 @@ HL_INLINE void slide_step(const float *x, const vf g[HL_SLIDE_K], int k0, int k1
 HL_INLINE void slide_tight(const float *x, const float *dy, int nk, int ni, vf acc[HL_SLIDE_K][16])
 {
     vf g[2];
-    HL_UNROLL for (int k = 0; k < nk && k < 2; k++) g[k] = load(dy - k * HL_LANES);
+    HL_UNROLL for (int k = 0; k < (nk < 2 ? nk : 2); k++) g[k] = load(dy - k * HL_LANES);
     HL_UNROLL for (int i = 0; i < ni; i++)
     {
         HL_UNROLL for (int k = 0; k < nk; k++) acc[k][i] += (k < 2 ? g[k & 1] : load(dy - k * HL_LANES)) * x[i];
