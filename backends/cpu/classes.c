@@ -5,6 +5,12 @@
 #include "kern/kern.h"
 
 #include <stdio.h>
+#ifdef HAVE_OPENBLAS
+#include <cblas.h>
+#endif
+#ifdef HAVE_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
 
 const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_CONV_FWD] = &hl_cpu_conv_fwd,
@@ -46,7 +52,19 @@ const struct hl_kern *hl_cpu_kern(hl_isa isa)
     return &hl_generic_kern;
 }
 
-void hl_cpu_libraries(char *out, size_t size) { snprintf(out, size, "CBLAS"); }
+void hl_cpu_libraries(char *out, size_t size)
+{
+    char blas[160] = "CBLAS";
+#ifdef HAVE_OPENBLAS
+    snprintf(blas, sizeof(blas), "%s", openblas_get_config()); /* begins with "OpenBLAS 0.3.21" */
+#endif
+#ifdef HAVE_ONEDNN
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(out, size, "%s; oneDNN %d.%d.%d", blas, v->major, v->minor, v->patch);
+#else
+    snprintf(out, size, "%s; without oneDNN", blas);
+#endif
+}
 
 int hl_cpu_candidate(halo_device *dev, const char *algorithm, double items, halo_candidate *out)
 {

@@ -8,9 +8,12 @@
 
 #include <cblas.h>
 #include <limits.h>
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 #include <unistd.h>
 
+#ifdef _OPENMP
 int hl_blas_enter(const hl_cpu_device *dev)
 {
     int old = omp_get_max_threads();
@@ -19,6 +22,15 @@ int hl_blas_enter(const hl_cpu_device *dev)
 }
 
 void hl_blas_leave(int old) { omp_set_num_threads(old); }
+#else
+int hl_blas_enter(const hl_cpu_device *dev)
+{
+    (void)dev;
+    return 1;
+}
+
+void hl_blas_leave(int old) { (void)old; }
+#endif
 
 static void fill_pattern(const hl_cpu_device *dev, float *a, int64_t n)
 {

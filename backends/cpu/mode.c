@@ -7,7 +7,12 @@
  */
 #include "cpu.h"
 
+#ifdef _OPENMP
 #include <omp.h>
+#define TEAM_MEMBER omp_get_thread_num()
+#else
+#define TEAM_MEMBER 0
+#endif
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -28,7 +33,7 @@ void hl_cpu_enter(halo_device *device)
 #pragma omp parallel num_threads(dev->threads)
     {
         unsigned mode = get_mode();
-        dev->modes[omp_get_thread_num()] = mode;
+        dev->modes[TEAM_MEMBER] = mode;
         set_mode(mode | FLUSH);
     }
 }
@@ -39,5 +44,5 @@ void hl_cpu_leave(halo_device *device)
     HL_BUG_UNLESS(dev->entered > 0);
     if (--dev->entered > 0) return;
 #pragma omp parallel num_threads(dev->threads)
-    set_mode(dev->modes[omp_get_thread_num()]);
+    set_mode(dev->modes[TEAM_MEMBER]);
 }

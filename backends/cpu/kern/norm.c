@@ -71,18 +71,25 @@ static inline void add_vd(double *p, hl_vd v)
     memcpy(p, &v, sizeof(v));
 }
 
+/* HL_TILE floats, a cache line, at a time: where tiles are longer than that, a pass over the stretch still uses whole lines. */
+enum { GROUP = HL_TILE / HL_VDL };
+
 void HL_K(moments)(const float *x, int64_t n, int64_t tile, const double *center, double *sum, double *square)
 {
     int64_t whole = n - n % tile;
-    for (int64_t v = 0; v < tile; v += HL_VDL) {
-        hl_vd c = load_vd(center + v), s = {0}, q = {0};
-        for (int64_t b = v; b < whole; b += tile) {
-            hl_vd d = hl_load_d(x + b) - c;
-            s += d;
-            q += d * d;
+    for (int64_t v = 0; v < tile; v += HL_TILE) {
+        hl_vd c[GROUP], s[GROUP] = {{0}}, q[GROUP] = {{0}};
+        for (int k = 0; k < GROUP; k++) c[k] = load_vd(center + v + k * HL_VDL);
+        for (int64_t b = v; b < whole; b += tile)
+            for (int k = 0; k < GROUP; k++) {
+                hl_vd d = hl_load_d(x + b + k * HL_VDL) - c[k];
+                s[k] += d;
+                q[k] += d * d;
+            }
+        for (int k = 0; k < GROUP; k++) {
+            add_vd(sum + v + k * HL_VDL, s[k]);
+            add_vd(square + v + k * HL_VDL, q[k]);
         }
-        add_vd(sum + v, s);
-        add_vd(square + v, q);
     }
     for (int64_t i = 0; i < n - whole; i++) {
         double d = x[whole + i] - center[i];
@@ -94,15 +101,19 @@ void HL_K(moments)(const float *x, int64_t n, int64_t tile, const double *center
 void HL_K(moments2)(const float *x, const float *dy, int64_t n, int64_t tile, const double *center, double *sum, double *product)
 {
     int64_t whole = n - n % tile;
-    for (int64_t v = 0; v < tile; v += HL_VDL) {
-        hl_vd c = load_vd(center + v), s = {0}, q = {0};
-        for (int64_t b = v; b < whole; b += tile) {
-            hl_vd g = hl_load_d(dy + b);
-            s += g;
-            q += g * (hl_load_d(x + b) - c);
+    for (int64_t v = 0; v < tile; v += HL_TILE) {
+        hl_vd c[GROUP], s[GROUP] = {{0}}, q[GROUP] = {{0}};
+        for (int k = 0; k < GROUP; k++) c[k] = load_vd(center + v + k * HL_VDL);
+        for (int64_t b = v; b < whole; b += tile)
+            for (int k = 0; k < GROUP; k++) {
+                hl_vd g = hl_load_d(dy + b + k * HL_VDL);
+                s[k] += g;
+                q[k] += g * (hl_load_d(x + b + k * HL_VDL) - c[k]);
+            }
+        for (int k = 0; k < GROUP; k++) {
+            add_vd(sum + v + k * HL_VDL, s[k]);
+            add_vd(product + v + k * HL_VDL, q[k]);
         }
-        add_vd(sum + v, s);
-        add_vd(product + v, q);
     }
     for (int64_t i = 0; i < n - whole; i++) {
         double g = dy[whole + i];
