@@ -93,6 +93,7 @@ int64_t hl_box_offset(const halo_operand *op)
 
 void hl_parallel(const hl_cpu_device *dev, int64_t parts, void (*part)(void *arg, int64_t i), void *arg)
 {
+    (void)dev; /* without OpenMP */
     if (parts == 1) {
         part(arg, 0);
         return;

@@ -22,6 +22,7 @@ enum { HUGE_PAGE = 2 << 20, LARGE = 4 << 20 };
 /* Range t of `parts` of a block of bytes. */
 static void touch(const hl_cpu_device *dev, char *memory, size_t bytes)
 {
+    (void)dev; /* without OpenMP */
     int64_t page = sysconf(_SC_PAGESIZE), pages = hl_div_up((int64_t)bytes, page);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < pages; i++) memory[i * page] = 0;

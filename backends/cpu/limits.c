@@ -34,6 +34,7 @@ void hl_blas_leave(int old) { (void)old; }
 
 static void fill_pattern(const hl_cpu_device *dev, float *a, int64_t n)
 {
+    (void)dev; /* without OpenMP */
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < n; i++) a[i] = (float)(i % 17) * 0.125f - 1.0f;
 }

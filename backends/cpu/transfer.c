@@ -87,6 +87,7 @@ static int64_t rows_of(const transfer *x) { return x->op.ext[HALO_N] * x->channe
 halo_status hl_cpu_upload(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host)
 {
     transfer x = {*op, hl_operand_strides(op), op->ext[HALO_C]};
+    (void)dev; /* without OpenMP */
     int64_t block = hl_layout_block(op->layout);
     if (op->lo[HALO_C] + op->ext[HALO_C] == op->alloc[HALO_C]) x.channels = hl_round_up(x.channels, block);
     int64_t rows = rows_of(&x), width = op->ext[HALO_W];
@@ -107,6 +108,7 @@ halo_status hl_cpu_upload(halo_device *dev, const halo_operand *op, void *ptr, h
 halo_status hl_cpu_download(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host)
 {
     transfer x = {*op, hl_operand_strides(op), op->ext[HALO_C]};
+    (void)dev; /* without OpenMP */
     int64_t rows = rows_of(&x), width = op->ext[HALO_W];
 #pragma omp parallel for num_threads(hl_cpu(dev)->threads) schedule(static)
     for (int64_t row = 0; row < rows; row++) {
