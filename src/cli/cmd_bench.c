@@ -113,7 +113,7 @@ static int bench(hl_invocation *inv)
         (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'--steps' must be from 1 and '--warmup' from 0 to 1000000");
         return HL_EXIT_USAGE;
     }
-    halo_status st = hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set);
+    halo_status st = hl_agree(inv->ctx, hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set));
     if (st != HALO_OK) return hl_exit_code(st);
     set.output[0] = '\0'; /* a bench leaves nothing behind */
     st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, 0, &run);

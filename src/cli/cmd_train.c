@@ -62,7 +62,9 @@ const hl_command hl_command_train = {
     .summary = "train a network",
     .details = "CONFIG is a YAML file or the name of a zoo network; key=value overrides any key ('halo help config' lists them). With 'output: DIR' "
                "the run's configuration, log, checkpoints and summary go there; 'resume=auto' continues. SIGTERM, SIGINT or SIGUSR1 stop at the next "
-               "step with a checkpoint and exit code 3.",
+               "step with a checkpoint and exit code 3.\n\n"
+               "'mpiexec -n P halo train ...' and 'srun --mpi=pmix halo train ...' train the same network on P ranks with the same losses: 'batch' is what they "
+               "take together in a step, and a signal to one of them stops all.",
     .least = 1,
     .most = -1,
     .json = true,

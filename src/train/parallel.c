@@ -9,6 +9,8 @@
 #include "tensor/block.h"
 #include "train/run.h"
 
+#include <unistd.h>
+
 /* Seconds after which a rank that withholds its gradients ends the run. */
 #define HL_STALL 300.0
 
@@ -16,6 +18,14 @@ int64_t hl_run_part(const halo_context *ctx, const hl_settings *set)
 {
     int64_t share = hl_range_len(hl_block_range(set->batch, ctx->ranks, 0));
     return (share + set->train.accumulate - 1) / set->train.accumulate;
+}
+
+int hl_run_threads(const halo_context *ctx)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int locals = hl_comm_place(ctx).locals;
+    if (locals == 1 || cores < 1 || (int64_t)ctx->threads * locals <= cores) return ctx->threads;
+    return (int)hl_max64(1, cores / locals);
 }
 
 static halo_status check_layers(const hl_run *run)

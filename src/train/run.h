@@ -70,6 +70,9 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 
 /* Samples of one run of a program: the largest share of any rank, cut into train.accumulate parts. Not collective. */
 int64_t hl_run_part(const halo_context *ctx, const hl_settings *set);
+/* Threads of this rank where the settings do not say: those of the context, but where its ranks are not bound to cores of their own, a fair share of the
+ * node's. Not collective. */
+int hl_run_threads(const halo_context *ctx);
 /* What several ranks cannot do (yet), each in a sentence. Not collective. */
 halo_status hl_run_check_ranks(const hl_run *run);
 /* The reducer that the settings ask for, given to the training program. Nothing on one rank. */

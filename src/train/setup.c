@@ -15,7 +15,7 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
         memcpy(ctx->backend, set->backend, strlen(set->backend) + 1);
     }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
-    if (set->threads > 0) ctx->threads = (int)set->threads;
+    ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
     return HALO_OK;
 }
