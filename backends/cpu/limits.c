@@ -5,6 +5,7 @@
  */
 #include "cpu.h"
 #include "base/clock.h"
+#include "kern/kern.h"
 
 #include <cblas.h>
 #include <limits.h>
@@ -71,18 +72,31 @@ static int64_t triad_elements(void)
     return hl_min64(bytes, (int64_t)1 << 30) / (int64_t)sizeof(float);
 }
 
+typedef struct triad {
+    const hl_cpu_device *dev;
+    float *a, *b, *c;
+    int64_t n;
+} triad;
+
+static void triad_part(void *arg, int64_t i)
+{
+    const triad *t = arg;
+    hl_range r = hl_block_range(t->n, t->dev->threads, i);
+    t->dev->kern->triad(t->a + r.lo, t->b + r.lo, t->c + r.lo, 0.5f, r.hi - r.lo);
+}
+
 static halo_status triad_limit(hl_cpu_device *dev, int repetitions, double *gbs)
 {
     int64_t n = triad_elements();
     void *memory;
     HL_TRY(dev->super.ops->alloc(&dev->super, (size_t)n * 3 * sizeof(float), &memory));
-    float *restrict a = memory, *restrict b = a + n, *restrict c = b + n;
+    float *a = memory;
+    triad t = {dev, a, a + n, a + 2 * n, n};
     fill_pattern(dev, a, 3 * n);
     double best = INFINITY;
     for (int r = 0; r < repetitions; r++) {
         double start = hl_now();
-#pragma omp parallel for simd num_threads(dev->threads) schedule(static)
-        for (int64_t i = 0; i < n; i++) a[i] = b[i] + 0.5f * c[i];
+        hl_parallel(dev, dev->threads, triad_part, &t);
         best = fmin(best, hl_now() - start);
     }
     dev->super.ops->release(&dev->super, memory);
