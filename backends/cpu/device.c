@@ -87,6 +87,7 @@ static void cpu_describe(halo_device *device, halo_device_info *info)
     *info = (halo_device_info){.threads = dev->threads};
     snprintf(info->name, sizeof(info->name), "cpu %s, %d thread%s", hl_isa_name(dev->isa), dev->threads, dev->threads > 1 ? "s" : "");
     hl_cpu_libraries(info->details, sizeof(info->details));
+    snprintf(info->isa, sizeof(info->isa), "%s", hl_isa_name(dev->isa));
     size_t used = hl_rss_bytes();
     info->memory_total = hl_memory_limit();
     info->memory_free = info->memory_total > used ? info->memory_total - used : 0;

@@ -58,7 +58,7 @@ static void start_members(const hl_run *run, hl_json *j)
     hl_json_int(j, "ranks", run->ctx->ranks);
     hl_json_int(j, "threads", run->ctx->threads);
     hl_json_string(j, "device", info.name);
-    hl_json_string(j, "isa", run->ctx->isa);
+    hl_json_string(j, "isa", info.isa);
     hl_json_string(j, "libraries", info.details);
     hl_json_int(j, "seed", run->set.seed);
     hl_json_int(j, "global_batch", run->set.batch);
