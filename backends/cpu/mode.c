@@ -4,6 +4,8 @@
  *
  * The mode belongs to each thread, so it is set in every thread of the team and each thread's own is put back afterwards. The OpenMP pool
  * gives the same threads the same numbers as long as the team's size is the same; a thread that is made meanwhile inherits the maker's mode.
+ * LLVM's OpenMP, other than GNU's, gives a team the mode of the thread that forks it and puts that thread's own back at the join: so the caller's mode
+ * is set outside the team, too.
  */
 #include "cpu.h"
 
@@ -36,6 +38,7 @@ void hl_cpu_enter(halo_device *device)
         dev->modes[TEAM_MEMBER] = mode;
         set_mode(mode | FLUSH);
     }
+    set_mode(get_mode() | FLUSH);
 }
 
 void hl_cpu_leave(halo_device *device)
@@ -43,6 +46,7 @@ void hl_cpu_leave(halo_device *device)
     hl_cpu_device *dev = hl_cpu(device);
     HL_BUG_UNLESS(dev->entered > 0);
     if (--dev->entered > 0) return;
+    set_mode(dev->modes[0]);
 #pragma omp parallel num_threads(dev->threads)
     set_mode(dev->modes[TEAM_MEMBER]);
 }
