@@ -84,9 +84,25 @@ halo_status hl_file_commit(halo_context *ctx, const char *temporary, const char 
     return HALO_OK;
 }
 
+/* A pipe, terminal or device is written as it is: a rename would replace it. */
+static halo_status write_special(halo_context *ctx, const char *path, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(data, 1, bytes, f) == bytes;
+    if (f && fclose(f) != 0) good = false;
+    return good ? HALO_OK : hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+}
+
+static bool is_special(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
 halo_status hl_file_write(halo_context *ctx, const char *path, const void *data, size_t bytes)
 {
     char *temporary;
+    if (is_special(path)) return write_special(ctx, path, data, bytes);
     HL_TRY(hl_temporary_name(ctx, path, &temporary));
     halo_status st = HALO_OK;
     FILE *f = fopen(temporary, "wb");

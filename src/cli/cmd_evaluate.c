@@ -8,19 +8,21 @@
 
 static const hl_option options[] = {HL_RESTORE_OPTIONS};
 
-static int print(hl_invocation *inv, const hl_evaluation *e)
+static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e)
 {
+    static const char *const names[] = {"training", "validation", "test"};
     hl_str text = {0};
     char caption[128];
     if (inv->json) {
         hl_json j = {0};
         hl_json_object(&j, NULL);
+        hl_json_string(&j, "split", names[split]);
         hl_evaluation_json(e, &j);
         hl_json_end_object(&j);
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
-    snprintf(caption, sizeof(caption), "mean absolute error over %" PRId64 " sample%s", e->items, e->items == 1 ? "" : "s");
+    snprintf(caption, sizeof(caption), "mean absolute error over %" PRId64 " %s sample%s", e->items, names[split], e->items == 1 ? "" : "s");
     hl_score_table(e->targets, e->target, e->score, caption, &text);
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
@@ -39,7 +41,7 @@ static int evaluate(hl_invocation *inv)
     st = hl_run_evaluate(run, split, NULL, NULL, &e);
     int rc = hl_exit_code(st);
     if (st == HALO_OK) {
-        rc = print(inv, &e);
+        rc = print(inv, split, &e);
         hl_evaluation_free(&e);
     }
     hl_run_destroy(run);

@@ -9,6 +9,20 @@ static const hl_option options[] = {
     {.name = "completion", .help = "print the bash completion"},
 };
 
+static void zoo_help(hl_str *out)
+{
+    hl_str_add(out, "Networks of the zoo, with their variants ('network: NAME', 'variant: NAME'):\n");
+    for (int i = 0; halo_network_zoo_name(i); i++) {
+        hl_str_addf(out, "  %s:", halo_network_zoo_name(i));
+        for (int v = 0; halo_network_zoo_variant(i, v); v++) hl_str_addf(out, " %s", halo_network_zoo_variant(i, v));
+        hl_str_add(out, "\n");
+    }
+    hl_str_add(out, "\nA network file of your own ('network: ./mine.yaml'; 'halo explain NAME --yaml' prints one to begin with):\n\n"
+                    "  name: mine\n  input: {channels: 1, size: 32}\n  layers:\n    - conv: {name: conv1, filters: 16, padding: same}\n"
+                    "    - leaky_relu: {name: act1}\n    - add: {from: [conv1, act1]}\n\nEach layer takes the one before it, or those named in 'from'. "
+                    "The layers and their keys:\n\n");
+}
+
 static int help(hl_invocation *inv)
 {
     hl_str text = {0};
@@ -22,7 +36,10 @@ static int help(hl_invocation *inv)
         hl_str_add(&text, "Configuration keys. In a file they nest ('train: {epochs: 40}'); on the command line they are dotted\n"
                           "('train.epochs=40').\n\n");
         hl_config_help(hl_settings_keys(), &text);
-    } else if (strcmp(topic, "networks") == 0) hl_network_help(&text);
+    } else if (strcmp(topic, "networks") == 0) {
+        zoo_help(&text);
+        hl_network_help(&text);
+    }
     else {
         (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "no help on '%s'; 'halo help' lists the commands, and there are 'config' and 'networks'", topic);
         return HL_EXIT_USAGE;

@@ -11,11 +11,22 @@ static const hl_option options[] = {
 
 typedef struct csv { hl_str text; } csv;
 
+/* RFC 4180: quoted, quotes doubled. */
+static void quoted(csv *c, const char *text, const char *tail)
+{
+    hl_str_add(&c->text, "\"");
+    for (; *text; text++) hl_str_addn(&c->text, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    hl_str_addf(&c->text, "%s\"", tail);
+}
+
 static void header(csv *c, const hl_source *source)
 {
     hl_str_add(&c->text, "id,group");
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%s", source->info.target[i].name);
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%s_predicted", source->info.target[i].name);
+    for (int part = 0; part < 2; part++)
+        for (int i = 0; i < source->info.targets; i++) {
+            hl_str_add(&c->text, ",");
+            quoted(c, source->info.target[i].name, part ? "_predicted" : "");
+        }
     hl_str_add(&c->text, "\n");
 }
 
@@ -24,7 +35,8 @@ static halo_status row(void *user, hl_source *source, int64_t sample, const floa
     csv *c = user;
     char id[512];
     source->ops->id_of(source, sample, id, sizeof(id));
-    hl_str_addf(&c->text, "\"%s\",%" PRId64, id, source->ops->group_of(source, sample));
+    quoted(c, id, "");
+    hl_str_addf(&c->text, ",%" PRId64, source->ops->group_of(source, sample));
     for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
     for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%.8g", hl_physical(&source->info.target[i], (double)prediction[i]));
     hl_str_add(&c->text, "\n");

@@ -108,10 +108,20 @@ void hl_progress_event(void *user, const hl_event *e)
     }
 }
 
+/* A dash where there is no such number, as of targets that do not vary. */
+static void number(hl_str *out, int width, int digits, double x)
+{
+    if (isfinite(x)) hl_str_addf(out, "%*.*f", width, digits, x);
+    else hl_str_addf(out, "%*s", width, "-");
+}
+
 void hl_score_table(int targets, const hl_target *target, const hl_score *score, const char *caption, hl_str *out)
 {
     hl_str_addf(out, "%s\n  %-12s %12s %12s %8s %12s\n", caption, "parameter", "network", "constant", "ratio", "correlation");
-    for (int i = 0; i < targets; i++)
-        hl_str_addf(out, "  %-12s %12.5g %12.5g %8.2f %12.3f%s\n", target[i].name, score[i].error, score[i].constant_error,
-                    score[i].error / score[i].constant_error, score[i].correlation, hl_unconstrained(&score[i]) ? "  not constrained" : "");
+    for (int i = 0; i < targets; i++) {
+        hl_str_addf(out, "  %-12s %12.5g %12.5g", target[i].name, score[i].error, score[i].constant_error);
+        number(out, 9, 2, score[i].error / score[i].constant_error);
+        number(out, 13, 3, score[i].correlation);
+        hl_str_addf(out, "%s\n", hl_unconstrained(&score[i]) ? "  not constrained" : "");
+    }
 }

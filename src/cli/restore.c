@@ -36,6 +36,8 @@ static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **ch
         HL_TRY(hl_path_join(inv->ctx, config, "config.yaml", &path));
         halo_status st = hl_settings_load(inv->ctx, path, inv->args - 1, inv->arg + 1, set);
         free(path);
+        if (st == HALO_OK && strlen(config) >= sizeof(set->output)) st = hl_fail(inv->ctx, HALO_ERR_USAGE, "the path '%.100s...' is too long", config);
+        if (st == HALO_OK) memcpy(set->output, config, strlen(config) + 1); /* it may have been moved since */
         return st;
     }
     if (!ends_with(config, ".h5") && !ends_with(config, ".hdf5")) return hl_settings_load(inv->ctx, config, inv->args - 1, inv->arg + 1, set);
@@ -71,22 +73,40 @@ static halo_status load_weights(hl_run *run, const char *checkpoint)
     return hl_rundir_newest(run);
 }
 
+/* A checkpoint carries its network, so that nothing else is needed: *text of the one whose weights will be loaded, freed by the caller; NULL where only the
+ * settings can tell. */
+static halo_status network_of_weights(hl_invocation *inv, const hl_settings *set, const char *checkpoint, char **text)
+{
+    char best[HL_TEXT_MAX + 32], *settings;
+    *text = NULL;
+    snprintf(best, sizeof(best), "%s/checkpoints/best.h5", set->output);
+    if (!checkpoint && *set->output && hl_file_exists(best)) checkpoint = best;
+    if (!checkpoint) return HALO_OK;
+    HL_TRY(hl_state_peek(inv->ctx, checkpoint, &settings, text));
+    free(settings);
+    return HALO_OK;
+}
+
 halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **out)
 {
     hl_settings *set;
-    char *checkpoint = NULL;
+    char *checkpoint = NULL, *network = NULL;
     hl_run *run = NULL;
     halo_status st;
     HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*set), "settings", &set));
     HL_GOTO(st, hl_agree(inv->ctx, load_settings(inv, set, &checkpoint)), free_set);
     HL_GOTO(st, choose_split(inv, set, split), free_set);
+    HL_GOTO(st, hl_agree(inv->ctx, network_of_weights(inv, set, checkpoint, &network)), free_set);
+    set->network_text = network;
     HL_GOTO(st, hl_run_create(inv->ctx, set, HL_NEED_EVALUATION, 1u << *split, &run), free_set);
+    run->set.network_text = NULL;
     HL_GOTO(st, load_weights(run, checkpoint), destroy_run);
     *out = run;
     goto free_set;
 destroy_run:
     hl_run_destroy(run);
 free_set:
+    free(network);
     free(checkpoint);
     free(set);
     return st;

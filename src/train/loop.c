@@ -39,7 +39,7 @@ static hl_loader_options loader_options(const hl_run *run)
 static void vote(const hl_run *run, double votes[VOTES])
 {
     votes[VOTE_SIGNAL] = run->stop_requested && run->stop_requested() ? 1 : 0;
-    votes[VOTE_TIME] = run->set.train.max_time > 0 && hl_now() - run->started >= run->set.train.max_time ? 1 : 0;
+    votes[VOTE_TIME] = run->set.train.max_time >= 0 && hl_now() - run->started >= run->set.train.max_time ? 1 : 0;
 }
 
 /* Samples [first, first + m) of this rank's share; what lies beyond its end has weight 0. */
@@ -141,7 +141,7 @@ static halo_status one_step(loop *l, const hl_loaded *b)
     double seconds = hl_now() - begin + b->seconds_waited;
     run->at.step++;
     run->at.step_in_epoch++;
-    run->at.seconds += seconds;
+    run->at.seconds = run->seconds_before + hl_now() - run->started;
     l->samples += run->set.batch;
     l->busy += seconds;
     l->epoch_loss[0] += r.loss_sum;
@@ -298,6 +298,7 @@ static halo_status conclude(loop *l, halo_status st)
         hl_run_tell(run, &e);
     }
     double busy = l->busy > 0 ? l->busy : NAN;
+    run->at.seconds = run->seconds_before + hl_now() - run->started;
     if (run->lost || run->ctx->rank != 0) return st;
     halo_status written = hl_rundir_summary(run, status, l->validated ? &l->evaluation : NULL, (double)l->samples / busy,
                                             l->flops_step * (double)(l->samples / run->set.batch) / busy * 1e-9);
@@ -313,6 +314,8 @@ halo_status hl_run_train(hl_run *run)
     HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_begin(run) : HALO_OK), destroy);
     HL_GOTO(st, hl_rundir_resume(run), destroy);
+    HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_write_config(run) : HALO_OK), destroy);
+    run->seconds_before = run->at.seconds;
     start.step = run->at.step;
     start.epoch = run->at.epoch;
     hl_run_tell(run, &start);

@@ -88,7 +88,7 @@ static double correlation(const double *x, const double *y, int64_t n)
         syy += dy * (y[i] - my);
         sxy += dx * (y[i] - my);
     }
-    return sxx > 0 && syy > 0 ? sxy / sqrt(sxx * syy) : NAN;
+    return sxx > 0 && syy > 0 ? fmax(-1, fmin(1, sxy / sqrt(sxx * syy))) : NAN;
 }
 
 static hl_score score_one(double *truth, const double *guess, int64_t n)

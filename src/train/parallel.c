@@ -43,14 +43,14 @@ halo_status hl_run_check_ranks(const hl_run *run)
     const hl_settings *s = &run->set;
     const int64_t *cut = s->parallel.spatial;
     halo_device_info device = {0};
+    if (cut[0] > 1 || cut[1] > 1 || cut[2] > 1)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial' is not supported in training yet; leave it at 1");
     if (run->ctx->ranks == 1) return HALO_OK;
     run->dev->ops->describe(run->dev, &device);
     if (s->batch < run->ctx->ranks)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %d ranks: each needs a sample of every step", s->batch, run->ctx->ranks);
     if (s->reduce.average == HL_AVERAGE_PARAMETERS)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is not supported on several ranks yet; leave it at 'gradients'");
-    if (cut[0] > 1 || cut[1] > 1 || cut[2] > 1)
-        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial' is not supported in training yet; leave it at 1");
     if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
     return check_layers(run);

@@ -44,7 +44,8 @@ typedef struct hl_run {
     int observers;
     struct { hl_observer call; void *user; } observer[HL_OBSERVERS_MAX];
     int (*stop_requested)(void); /* polled between steps; NULL: never */
-    double started;              /* clock */
+    double started, seconds_before; /* clock; training time of the parts before */
+    int lock;                       /* of the run directory; 0 or -1: none */
 } hl_run;
 
 /* What a run needs opened. */
@@ -115,8 +116,11 @@ halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, 
 
 /* ------------------------------------------------------------------------------------------- run directory (rundir.c) */
 
-/* Makes output/ and output/checkpoints/, writes config.yaml. Refuses a directory that holds another run's checkpoints unless resuming. */
+/* Makes output/ and output/checkpoints/ and locks them for this run. Refuses a directory that another run uses, or whose checkpoints an earlier run
+ * left unless resuming. */
 halo_status hl_rundir_begin(hl_run *run);
+/* config.yaml, once it is sure that the run goes on. */
+halo_status hl_rundir_write_config(hl_run *run);
 /* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. This, begin and summary are rank 0's alone. */
 halo_status hl_rundir_checkpoint(hl_run *run, bool best);
 /* As `resume` asks: nothing, a file, or the newest checkpoint that loads whole (broken ones are warned of; none at all is no error). */

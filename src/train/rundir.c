@@ -9,7 +9,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static halo_status in_checkpoints(hl_run *run, const char *name, char **out)
@@ -85,6 +87,35 @@ free_text:
     return st;
 }
 
+/* One run at a time in a directory: an exclusive lock on DIR/.lock that the kernel drops with the process. */
+static halo_status lock(hl_run *run)
+{
+    char *path;
+    halo_status st = HALO_OK;
+    HL_TRY(hl_path_join(run->ctx, run->set.output, ".lock", &path));
+    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (run->lock < 0) st = hl_fail(run->ctx, HALO_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        st = hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is in use by another run", run->set.output);
+    free(path);
+    return st;
+}
+
+/* What writers that were killed left behind; nobody else writes here while the lock is held. */
+static halo_status remove_temporaries(hl_run *run)
+{
+    char *path;
+    HL_TRY(in_checkpoints(run, "", &path));
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        size_t n = strlen(e->d_name);
+        if (e->d_name[0] == '.' && n > 4 && strcmp(e->d_name + n - 4, ".tmp") == 0) unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    if (dir) closedir(dir);
+    free(path);
+    return HALO_OK;
+}
+
 halo_status hl_rundir_begin(hl_run *run)
 {
     if (!*run->set.output) return HALO_OK;
@@ -100,8 +131,11 @@ halo_status hl_rundir_begin(hl_run *run)
     if (n > 0 && !*run->set.resume)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' holds the checkpoints of an earlier run; continue it with resume=auto or choose another output",
                        run->set.output);
-    return write_config(run);
+    HL_TRY(lock(run));
+    return remove_temporaries(run);
 }
+
+halo_status hl_rundir_write_config(hl_run *run) { return *run->set.output ? write_config(run) : HALO_OK; }
 
 static halo_status remove_old(hl_run *run)
 {
@@ -132,12 +166,12 @@ static halo_status save_as(hl_run *run, char *path)
 halo_status hl_rundir_checkpoint(hl_run *run, bool best)
 {
     char *path;
-    HL_TRY(step_path(run, run->at.step, &path));
-    HL_TRY(save_as(run, path));
-    if (best) {
+    if (best) { /* first: the other one already says that this loss was reached */
         HL_TRY(in_checkpoints(run, "best.h5", &path));
         HL_TRY(save_as(run, path));
     }
+    HL_TRY(step_path(run, run->at.step, &path));
+    HL_TRY(save_as(run, path));
     return remove_old(run);
 }
 

@@ -92,7 +92,6 @@ static const hl_key keys[] = {
     KEY("checkpoint.steps", HL_SETTING_INT, checkpoint.steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "also after so many steps"),
     KEY("checkpoint.keep", HL_SETTING_INT, checkpoint.keep, .fallback = "3", .low = 1, .high = MOST, .help = "keep the last so many, and the best"),
     KEY("parallel.spatial", HL_SETTING_SIZE, parallel.spatial, .fallback = "1", .low = 1, .high = 65536, .help = "split each sample over d x h x w ranks"),
-    KEY("parallel.ranks", HL_SETTING_INT, parallel.ranks, .fallback = "auto", .none = "auto", .low = 1, .high = MOST, .help = "explain only: as if on so many ranks"),
     KEY("reduce.group", HL_SETTING_CHOICE, reduce.group, .fallback = "auto", .choices = "auto|per-layer|single|bytes|layers",
         .help = "which gradients are reduced together; {bytes: n} and {layers: [..]} as well"),
     KEY("reduce.group.bytes", HL_SETTING_BYTES, reduce.group_bytes, .fallback = "none", .none = "none", .help = "groups of about this size"),
@@ -141,6 +140,8 @@ static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
 
 static halo_status check_together(halo_context *ctx, const hl_settings *s)
 {
+    if (s->data.split.n > 0 && (*s->data.validation || (*s->data.test && s->data.split.n > 2)))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'data.split' cuts validation and test out of 'data.train': leave 'data.%s' out", *s->data.validation ? "validation" : "test");
     if (s->batch % s->train.accumulate != 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'batch' (%" PRId64 ") is not a multiple of 'train.accumulate' (%" PRId64 ")", s->batch, s->train.accumulate);
     if (s->schedule.warmup > (double)s->train.epochs)
@@ -149,6 +150,13 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
     return check_split(ctx, &s->data.split);
+}
+
+static bool is_zoo_name(const char *name)
+{
+    for (int i = 0; halo_network_zoo_name(i); i++)
+        if (strcmp(halo_network_zoo_name(i), name) == 0) return true;
+    return false;
 }
 
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
@@ -163,8 +171,10 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
         st = hl_config_apply(ctx, hl_settings_keys(), s, config, root);
         hl_yaml_destroy(root);
         if (st != HALO_OK) goto free_settings;
-    } else if (strlen(config) < sizeof(s->network)) {
-        memcpy(s->network, config, strlen(config) + 1);
+    } else if (is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
+    else {
+        st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);
+        goto free_settings;
     }
     for (int i = 0; i < overrides; i++) HL_GOTO(st, hl_config_override(ctx, hl_settings_keys(), s, override[i]), free_settings);
     HL_GOTO(st, check_together(ctx, s), free_settings);

@@ -14,6 +14,7 @@ typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_S
 typedef enum hl_average { HL_AVERAGE_GRADIENTS = 0, HL_AVERAGE_PARAMETERS } hl_average;
 
 typedef struct hl_settings {
+    const char *network_text; /* not a key: the network file that a checkpoint carries, used instead of `network` when not NULL */
     /* network */
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];
@@ -57,7 +58,6 @@ typedef struct hl_settings {
     } checkpoint;
     struct {
         int64_t spatial[3];
-        int64_t ranks;
     } parallel;
     struct {
         int group, orchestration, algorithm, wire, average;

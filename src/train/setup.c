@@ -5,6 +5,7 @@
 #include "train/run.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
 {
@@ -101,7 +102,9 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 {
     int64_t size[3], channels = ext[0] > 0 ? ext[0] : set->channels > 0 ? set->channels : 0;
     for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : set->size[i];
-    if (is_file(set->network)) return halo_network_load(ctx, set->network, channels, size[0] > 0 ? size : NULL, net);
+    if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, NULL, net);
+    if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
+        return halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : NULL, net);
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
     o.variant = *set->variant ? set->variant : NULL;
     o.wiring = strcmp(set->wiring, "paper") == 0 ? NULL : set->wiring;
@@ -112,20 +115,34 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
+/* The network takes what the data gives, and has an output per target. */
+static halo_status check_data(const hl_run *run, const hl_source_info *info)
+{
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, *has = info->ext;
+    if (info->targets == 0) return hl_fail(run->ctx, HALO_ERR_USAGE, "the data has no targets: %s", info->description);
+    if (memcmp(in, has, 4 * sizeof(*in)) != 0)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE,
+                       "network '%s' takes %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", the data has %" PRId64 " x %" PRId64 " x %" PRId64
+                       " x %" PRId64 " (C D H W); set 'size' and 'channels', or 'data.crop'",
+                       run->net->name, in[0], in[1], in[2], in[3], has[0], has[1], has[2], has[3]);
+    if (out[0] != info->targets)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " outputs, the data has %d targets", run->net->name, out[0], info->targets);
+    return HALO_OK;
+}
+
 static halo_status make_network(hl_run *run)
 {
-    const int64_t unknown[4] = {0, 0, 0, 0}, *ext = unknown;
-    int64_t outputs = 0;
+    const int64_t unknown[4] = {0, 0, 0, 0};
+    const hl_source_info *info = NULL;
     for (int split = HL_SPLITS - 1; split >= 0; split--)
-        if (run->source[split]) {
-            ext = run->source[split]->info.ext;
-            outputs = run->source[split]->info.targets;
-        }
-    HL_TRY(hl_run_network(run->ctx, &run->set, ext, outputs, &run->net));
-    int64_t has = run->net->layer[run->net->layers - 1].out[0];
-    if (outputs > 0 && has != outputs)
-        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " outputs, the data has %" PRId64 " targets", run->net->name, has, outputs);
-    return HALO_OK;
+        if (run->source[split]) info = &run->source[split]->info;
+    HL_TRY(hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info ? info->targets : 0, &run->net));
+    const int64_t *out = run->net->layer[run->net->layers - 1].out;
+    if (out[1] != 1 || out[2] != 1 || out[3] != 1)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE,
+                       "network '%s' ends in a volume of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", which has no loss yet: end it in a vector",
+                       run->net->name, out[0], out[1], out[2], out[3]);
+    return info ? check_data(run, info) : HALO_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------- model, programs */
@@ -244,6 +261,7 @@ void hl_run_destroy(hl_run *run)
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
+    if (run->lock > 0) close(run->lock);
     free(run);
 }
 
