@@ -133,7 +133,7 @@ static halo_status cpu_open(halo_context *ctx, const halo_device_options *option
     const halo_device_options defaults = {0};
     if (!options) options = &defaults;
     const char *isa_name = options->isa ? options->isa : ctx ? ctx->isa : NULL;
-    int threads = options->threads > 0 ? options->threads : ctx ? ctx->threads : hl_usable_cores();
+    int threads = options->threads > 0 ? options->threads : ctx ? ctx->threads : hl_default_threads();
     hl_isa isa;
     if (threads < 1 || threads > MOST_THREADS)
         return hl_fail(ctx, HALO_ERR_USAGE, "threads is %d, must be 1 to %d", threads, MOST_THREADS);

@@ -75,7 +75,7 @@ typedef struct halo_context_options {
     size_t size;              /* sizeof(halo_context_options), for growth; set by HALO_CONTEXT_OPTIONS_INIT */
     const char *backend;      /* "cpu", "ref", "cuda"; NULL: the first that this build and machine offer */
     const char *isa;          /* cpu backend: "generic", "avx2", "avx512f"; NULL: the best that cpuid allows */
-    int threads;              /* OpenMP threads for computing; 0: as many as cores allowed to this process */
+    int threads;              /* OpenMP threads for computing; 0: OMP_NUM_THREADS, else the cores allowed to this process */
     uint64_t seed;            /* root of all random numbers */
     halo_log_level log_level; /* messages above it are not formatted */
     halo_log_fn log;          /* NULL: messages are dropped (errors stay readable by halo_error_message) */
@@ -229,6 +229,8 @@ typedef struct halo_zoo_options {
     const char *variant, *wiring;
     int64_t extents[3], channels, outputs;
     bool batch_norm;
+    bool periodic;   /* padding that wraps round, where the network pads: whole simulation boxes */
+    bool no_dropout;
 } halo_zoo_options;
 #define HALO_ZOO_OPTIONS_INIT {.size = sizeof(halo_zoo_options)}
 HALO_API halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options, halo_network **net);

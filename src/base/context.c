@@ -31,7 +31,7 @@ halo_status halo_context_create(const halo_context_options *options, halo_contex
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->seed = options->seed;
-    ctx->threads = options->threads > 0 ? options->threads : hl_usable_cores();
+    ctx->threads = options->threads > 0 ? options->threads : hl_default_threads();
     ctx->ranks = 1;
     halo_status st = HALO_OK;
     HL_GOTO(st, copy_name(ctx, "backend", options->backend, ctx->backend, sizeof(ctx->backend)), free_ctx);

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 int hl_usable_cores(void)
@@ -15,6 +16,13 @@ int hl_usable_cores(void)
     if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int)n : 1;
+}
+
+int hl_default_threads(void)
+{
+    const char *said = getenv("OMP_NUM_THREADS");
+    long n = said ? strtol(said, NULL, 10) : 0;
+    return n > 0 && n <= 65536 ? (int)n : hl_usable_cores();
 }
 
 size_t hl_rss_bytes(void)

@@ -7,6 +7,8 @@
 
 /* Cores in this thread's affinity mask; at least 1. */
 int hl_usable_cores(void);
+/* Threads to compute with unless told: the first number of OMP_NUM_THREADS, else hl_usable_cores(). */
+int hl_default_threads(void);
 
 /* Bytes: resident now, highest resident so far, and the limit (the smaller of RAM and the cgroup's); 0 where unknown. */
 size_t hl_rss_bytes(void);

@@ -49,7 +49,7 @@ static halo_status simulation_options(halo_context *ctx, const hl_universes_sett
 
 static int all_threads(halo_context *ctx, const hl_universes_settings *s)
 {
-    return s->threads > 0 ? (int)s->threads : ctx && ctx->threads > 0 ? ctx->threads : hl_usable_cores();
+    return s->threads > 0 ? (int)s->threads : ctx && ctx->threads > 0 ? ctx->threads : hl_default_threads();
 }
 
 halo_status hl_universes_simulation(halo_context *ctx, const hl_universes_settings *s,

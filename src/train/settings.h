@@ -8,6 +8,7 @@
 #include "base/config.h"
 
 typedef enum hl_plan_setting { HL_SET_PLAN_MEASURE = 0, HL_SET_PLAN_FIXED } hl_plan_setting;
+typedef enum hl_padding_setting { HL_PADDING_PUBLISHED = 0, HL_PADDING_PERIODIC } hl_padding_setting;
 typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT } hl_augment_setting;
 typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_SCHEDULE_POLYNOMIAL, HL_SCHEDULE_COSINE } hl_schedule_kind;
 
@@ -19,12 +20,14 @@ typedef struct hl_settings {
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];
     int64_t channels, outputs; /* -1: the variant's own; outputs: the data's */
-    bool batch_norm;
+    bool batch_norm, dropout;
+    int padding; /* hl_padding_setting */
     /* run */
     int plan;
     int64_t batch, seed;
     char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX];
     int64_t threads;
+    int precision; /* 1: f64 */
     int cpu_isa;
     int layout;
     /* data */

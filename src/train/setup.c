@@ -15,6 +15,12 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
         if (strlen(set->backend) >= sizeof(ctx->backend)) return hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'", set->backend);
         memcpy(ctx->backend, set->backend, strlen(set->backend) + 1);
     }
+    if (set->precision) {
+        if (*ctx->backend && strcmp(ctx->backend, "ref") != 0)
+            return hl_fail(ctx, HALO_ERR_USAGE, "'precision: f64' needs 'backend: ref': backend '%s' computes in f32", ctx->backend);
+        memcpy(ctx->backend, "ref", sizeof("ref"));
+        ctx->f64 = true;
+    }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
@@ -77,6 +83,7 @@ static halo_status open_source(hl_run *run, hl_split split)
         o.channels = in[0];
         memcpy(o.size, in + 1, sizeof(o.size));
         o.outputs = net->layer[net->layers - 1].out[0];
+        memcpy(o.target_ext, net->layer[net->layers - 1].out + 1, sizeof(o.target_ext));
         halo_network_destroy(net);
     }
     HL_TRY(split_range(run, split, &o));
@@ -112,6 +119,8 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.channels = channels;
     o.outputs = outputs > 0 ? outputs : set->outputs > 0 ? set->outputs : 0;
     o.batch_norm = set->batch_norm;
+    o.periodic = set->padding == HL_PADDING_PERIODIC;
+    o.no_dropout = !set->dropout;
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
@@ -125,9 +134,13 @@ static halo_status check_data(const hl_run *run, const hl_source_info *info)
                        "network '%s' takes %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", the data has %" PRId64 " x %" PRId64 " x %" PRId64
                        " x %" PRId64 " (C D H W); set 'size' and 'channels', or 'data.crop'",
                        run->net->name, in[0], in[1], in[2], in[3], has[0], has[1], has[2], has[3]);
-    if (out[0] != info->targets)
+    if (out[0] == info->targets && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
+    if (!hl_target_volumes(info) && out[1] == 1 && out[2] == 1 && out[3] == 1)
         return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " outputs, the data has %d targets", run->net->name, out[0], info->targets);
-    return HALO_OK;
+    return hl_fail(run->ctx, HALO_ERR_SHAPE,
+                   "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", the targets are %d x %" PRId64 " x %" PRId64 " x %" PRId64
+                   " (C D H W)",
+                   run->net->name, out[0], out[1], out[2], out[3], info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]);
 }
 
 static halo_status make_network(hl_run *run)
@@ -137,12 +150,9 @@ static halo_status make_network(hl_run *run)
     for (int split = HL_SPLITS - 1; split >= 0; split--)
         if (run->source[split]) info = &run->source[split]->info;
     HL_TRY(hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info ? info->targets : 0, &run->net));
-    const int64_t *out = run->net->layer[run->net->layers - 1].out;
-    if (out[1] != 1 || out[2] != 1 || out[3] != 1)
-        return hl_fail(run->ctx, HALO_ERR_SHAPE,
-                       "network '%s' ends in a volume of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", which has no loss yet: end it in a vector",
-                       run->net->name, out[0], out[1], out[2], out[3]);
-    return info ? check_data(run, info) : HALO_OK;
+    for (int split = 0; split < HL_SPLITS; split++)
+        if (run->source[split]) HL_TRY(check_data(run, &run->source[split]->info));
+    return HALO_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------- model, programs */

@@ -9,3 +9,8 @@ check_PROGRAMS += tests/base/config.test
 TESTS += tests/base/config.test
 TESTS_FAST += tests/base/config.test
 tests_base_config_test_SOURCES = tests/base/config.c
+
+check_PROGRAMS += tests/base/topology.test
+TESTS += tests/base/topology.test
+TESTS_FAST += tests/base/topology.test
+tests_base_topology_test_SOURCES = tests/base/topology.c

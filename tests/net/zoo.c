@@ -62,6 +62,27 @@ static void check_counts(void)
     }
 }
 
+/* periodic turns every padding that the variant has, and none that it has not; no_dropout leaves out that and nothing else. */
+static void check_options(const char *variant)
+{
+    halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+    halo_network *plain = grow(variant, 32, 1, false, NULL), *net = NULL;
+    o.variant = variant, o.channels = 1, o.periodic = o.no_dropout = true;
+    for (int d = 0; d < 3; d++) o.extents[d] = 32;
+    bool right = plain && halo_network_zoo(ctx, "cosmoflow", &o, &net) == HALO_OK;
+    int padded = 0, dropouts = 0;
+    for (int i = 0; right && i < net->layers; i++) {
+        const hl_layer *l = &net->layer[i];
+        dropouts += l->kind == HL_LAYER_DROPOUT;
+        if (l->kind == HL_LAYER_CONV || (l->kind == HL_LAYER_POOL && strcmp(variant, "hybrid") == 0))
+            right = l->padding[0] == HALO_PAD_PERIODIC && l->padding[2] == HALO_PAD_PERIODIC, padded++;
+    }
+    right = right && padded > 0 && dropouts == 0 && plain->layers > net->layers;
+    tap_ok(right && halo_network_parameters(net) == halo_network_parameters(plain), "%s: periodic, without dropout", variant);
+    halo_network_destroy(plain);
+    halo_network_destroy(net);
+}
+
 /* Extents of the convolutions and pools in order, as "126 63 60 ...", and of the flatten. */
 static void check_extents(const char *variant, const char *wiring, int64_t size, const char *want,
                           int64_t features)
@@ -198,6 +219,8 @@ static void check_refusals(void)
     refused(o, "cosmoflow", HALO_ERR_USAGE, "unknown wiring 'as_run', must be 'paper' or 'as-run'");
     o.wiring = "as-run", o.variant = "mlperf";
     refused(o, "cosmoflow", HALO_ERR_USAGE, "wiring 'as-run' belongs to variant sc18, not to mlperf");
+    o = good, o.periodic = true;
+    refused(o, "cosmoflow", HALO_ERR_USAGE, "variant sc18 has no padding that could be periodic");
     o = good, o.extents[0] = o.extents[1] = 64, o.extents[2] = 18;
     refused(o, "cosmoflow", HALO_ERR_SHAPE,
             "cosmoflow sc18 needs at least 19 cells a side, not 64 x 64 x 18");
@@ -252,6 +275,8 @@ int main(void)
     if (halo_context_create(NULL, &ctx) != HALO_OK) tap_bail("no context");
     check_counts();
     check_all_extents();
+    check_options("mlperf");
+    check_options("hybrid");
     check_flops("sc18", NULL, 128, 21.30);
     check_flops("sc18", "as-run", 128, 21.04);
     check_flops("mlperf", NULL, 128, 68.86);

@@ -13,7 +13,7 @@
  * strong scaling in deep learning: training large 3D CNNs with hybrid parallelism", TPDS 2021. 4 channels;
  *           128^3 to 512^3 published; pools are left out from the end so that every size ends at 2^3 x 256.
  *
- * With batch_norm a norm stands between a convolution and its activation, whose beta does the work of the
+ * Options: periodic padding, for whole simulation boxes, where a variant pads at all; no dropout. With batch_norm a norm stands between a convolution and its activation, whose beta does the work of the
  * convolution's bias.
  */
 #include "net/zoo/zoo.h"
@@ -164,7 +164,8 @@ static const variant variants[] = {
 typedef struct builder {
     halo_network *net;
     const variant *v;
-    bool batch_norm;
+    bool batch_norm, dropout;
+    halo_padding padding; /* of convolutions */
     int last; /* the layer to go on from */
     char name[32];
 } builder;
@@ -188,7 +189,7 @@ static halo_status add_conv(builder *b, int number, const stage *s)
     halo_conv_options o = HALO_CONV_OPTIONS_INIT;
     o.filters = s->filters;
     for (int d = 0; d < 3; d++) o.kernel[d] = s->kernel, o.stride[d] = s->stride;
-    pad_all(o.padding, o.pad, b->v->padding);
+    pad_all(o.padding, o.pad, b->padding);
     o.bias = b->v->conv_bias && !b->batch_norm;
     o.bias_init = o.bias ? b->v->conv_bias_init : 0;
     return halo_network_conv(b->net, b->last, name_of(b, "conv", number, ""), &o, &b->last);
@@ -206,7 +207,7 @@ static halo_status add_pool(builder *b, int number)
     halo_pool_options o = HALO_POOL_OPTIONS_INIT;
     o.kind = b->v->pool;
     for (int d = 0; d < 3; d++) o.kernel[d] = b->v->pool_kernel;
-    pad_all(o.padding, o.pad, b->v->padding == HALO_PAD_EXPLICIT ? HALO_PAD_EXPLICIT : HALO_PAD_VALID);
+    pad_all(o.padding, o.pad, b->v->padding == HALO_PAD_EXPLICIT ? b->padding : HALO_PAD_VALID);
     o.count_pad = b->v->padding == HALO_PAD_EXPLICIT;
     return halo_network_pool(b->net, b->last, name_of(b, "pool", number, ""), &o, &b->last);
 }
@@ -225,7 +226,7 @@ static halo_status add_dense(builder *b, int number, int64_t outputs)
     halo_dense_options o = HALO_DENSE_OPTIONS_INIT;
     o.outputs = outputs;
     o.bias_init = b->v->dense_bias_init;
-    if (number > b->v->first_dropout)
+    if (b->dropout && number > b->v->first_dropout)
         HL_TRY(halo_network_dropout(b->net, b->last, name_of(b, "fc", number, "_dropout"), b->v->keep,
                                     &b->last));
     HL_TRY(halo_network_dense(b->net, b->last, name_of(b, "fc", number, ""), &o, &b->last));
@@ -263,16 +264,24 @@ static halo_status check_wiring(halo_context *ctx, const halo_zoo_options *o)
     return HALO_OK;
 }
 
+static halo_status check_padding(halo_context *ctx, const halo_zoo_options *o)
+{
+    if (!o->periodic || strcmp(o->variant, "sc18") != 0) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "variant sc18 has no padding that could be periodic; mlperf and hybrid have");
+}
+
 static halo_status build(halo_context *ctx, const halo_zoo_options *options, halo_network **net)
 {
-    builder b = {.batch_norm = options->batch_norm};
+    builder b = {.batch_norm = options->batch_norm, .dropout = !options->no_dropout};
     halo_zoo_options o = *options;
     recipe r = {0};
     for (size_t i = 0; i < HL_COUNT(variants); i++)
         if (strcmp(variants[i].name, o.variant) == 0) b.v = &variants[i];
     for (int d = 0; d < 3; d++)
         if (!options->extents[0]) o.extents[d] = 128;
+    b.padding = o.periodic ? HALO_PAD_PERIODIC : b.v->padding;
     HL_TRY(check_wiring(ctx, &o));
+    HL_TRY(check_padding(ctx, &o));
     HL_TRY(b.v->fit(ctx, &o, &r));
     snprintf(b.name, sizeof(b.name), "cosmoflow-%s%s", o.variant, r.features ? "-as-run" : "");
     HL_TRY(halo_network_create(ctx, b.name, o.channels ? o.channels : b.v->channels, o.extents, &b.net));
