@@ -93,7 +93,7 @@ static halo_status write_special(halo_context *ctx, const char *path, const void
     return good ? HALO_OK : hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
-static bool is_special(const char *path)
+bool hl_is_special(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
@@ -102,7 +102,7 @@ static bool is_special(const char *path)
 halo_status hl_file_write(halo_context *ctx, const char *path, const void *data, size_t bytes)
 {
     char *temporary;
-    if (is_special(path)) return write_special(ctx, path, data, bytes);
+    if (hl_is_special(path)) return write_special(ctx, path, data, bytes);
     HL_TRY(hl_temporary_name(ctx, path, &temporary));
     halo_status st = HALO_OK;
     FILE *f = fopen(temporary, "wb");

@@ -26,6 +26,8 @@ halo_status hl_file_read(halo_context *ctx, const char *path, size_t most, char 
 halo_status hl_path_join(halo_context *ctx, const char *a, const char *b, char **out);
 
 bool hl_file_exists(const char *path);
+/* A pipe, terminal or device: something that a rename must not replace. */
+bool hl_is_special(const char *path);
 bool hl_is_directory(const char *path);
 
 #endif

@@ -22,7 +22,8 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e)
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
-    snprintf(caption, sizeof(caption), "mean absolute error over %" PRId64 " %s sample%s", e->items, names[split], e->items == 1 ? "" : "s");
+    snprintf(caption, sizeof(caption), "mean absolute error over %s%" PRId64 " %s sample%s", e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
+             e->items == 1 ? "" : "s");
     hl_score_table(e->targets, e->target, e->score, caption, &text);
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);

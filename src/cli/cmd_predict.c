@@ -6,74 +6,120 @@
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
-    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv in the run directory or here"},
+    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here"},
 };
 
-typedef struct csv { hl_str text; } csv;
+/* Where predictions go: a table in memory for numbers, a file that grows for volumes. Of rank 0. */
+typedef struct output {
+    hl_invocation *inv;
+    char *path;
+    hl_str text;
+    hl_volumes *volumes;
+    float *physical; /* a sample's volumes */
+} output;
 
 /* RFC 4180: quoted, quotes doubled. */
-static void quoted(csv *c, const char *text, const char *tail)
+static void quoted(hl_str *out, const char *text, const char *tail)
 {
-    hl_str_add(&c->text, "\"");
-    for (; *text; text++) hl_str_addn(&c->text, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    hl_str_addf(&c->text, "%s\"", tail);
+    hl_str_add(out, "\"");
+    for (; *text; text++) hl_str_addn(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    hl_str_addf(out, "%s\"", tail);
 }
 
-static void header(csv *c, const hl_source *source)
+static void header(hl_str *out, const hl_source *source)
 {
-    hl_str_add(&c->text, "id,group");
+    hl_str_add(out, "id,group");
     for (int part = 0; part < 2; part++)
         for (int i = 0; i < source->info.targets; i++) {
-            hl_str_add(&c->text, ",");
-            quoted(c, source->info.target[i].name, part ? "_predicted" : "");
+            hl_str_add(out, ",");
+            quoted(out, source->info.target[i].name, part ? "_predicted" : "");
         }
-    hl_str_add(&c->text, "\n");
+    hl_str_add(out, "\n");
 }
 
 static halo_status row(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction)
 {
-    csv *c = user;
+    hl_str *out = &((output *)user)->text;
     char id[512];
     source->ops->id_of(source, sample, id, sizeof(id));
-    quoted(c, id, "");
-    hl_str_addf(&c->text, ",%" PRId64, source->ops->group_of(source, sample));
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(&c->text, ",%.8g", hl_physical(&source->info.target[i], (double)prediction[i]));
-    hl_str_add(&c->text, "\n");
-    return c->text.failed ? hl_fail(source->ctx, HALO_ERR_NOMEM, "out of memory: predictions") : HALO_OK;
+    quoted(out, id, "");
+    hl_str_addf(out, ",%" PRId64, source->ops->group_of(source, sample));
+    for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
+    for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)prediction[i]));
+    hl_str_add(out, "\n");
+    return out->failed ? hl_fail(source->ctx, HALO_ERR_NOMEM, "out of memory: predictions") : HALO_OK;
 }
 
-static halo_status out_path(hl_invocation *inv, const hl_run *run, char **path)
+static halo_status volume(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction)
+{
+    output *o = user;
+    char id[512];
+    int64_t voxels = hl_target_values(&source->info) / source->info.targets;
+    (void)truth;
+    source->ops->id_of(source, sample, id, sizeof(id));
+    for (int64_t i = 0; i < hl_target_values(&source->info); i++)
+        o->physical[i] = (float)hl_physical(&source->info.target[i / voxels], (double)prediction[i]);
+    return hl_volumes_add(o->volumes, o->physical, id, source->ops->group_of(source, sample));
+}
+
+static halo_status out_path(hl_invocation *inv, const hl_run *run, const char *name, char **path)
 {
     const char *given = hl_option_text(inv, "out");
     if (given) return hl_strdup(inv->ctx, given, path);
-    return *run->set.output ? hl_path_join(inv->ctx, run->set.output, "predictions.csv", path) : hl_strdup(inv->ctx, "predictions.csv", path);
+    return *run->set.output ? hl_path_join(inv->ctx, run->set.output, name, path) : hl_strdup(inv->ctx, name, path);
+}
+
+static halo_status begin(output *o, const hl_run *run, const hl_source *source)
+{
+    const hl_source_info *info = &source->info;
+    bool volumes = hl_target_volumes(info);
+    HL_TRY(out_path(o->inv, run, volumes ? "predictions.h5" : "predictions.csv", &o->path));
+    if (run->ctx->rank != 0) return HALO_OK;
+    header(&o->text, source);
+    if (!volumes) return HALO_OK;
+    const int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
+    HL_TRY(hl_calloc(run->ctx, (size_t)hl_target_values(info), sizeof(float), "a predicted volume", &o->physical));
+    return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
+}
+
+/* What is there when all went well, and else nothing. */
+static halo_status end(output *o)
+{
+    halo_context *ctx = o->inv->ctx;
+    hl_volumes *volumes = o->volumes;
+    o->volumes = NULL;
+    if (ctx->rank != 0) return HALO_OK;
+    return volumes ? hl_volumes_close(volumes, true) : hl_file_write(ctx, o->path, o->text.s, o->text.len);
+}
+
+static int print(hl_invocation *inv, const output *o, const hl_evaluation *e)
+{
+    hl_json j = {0};
+    HL_INFO(inv->ctx, "%" PRId64 " prediction%s written to '%s'", e->items, e->items == 1 ? "" : "s", o->path);
+    if (!inv->json) return HL_EXIT_OK;
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "path", o->path);
+    hl_json_int(&j, "samples", e->items);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
 }
 
 static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
 {
-    csv c = {{0}};
-    char *path = NULL;
+    output o = {.inv = inv};
     hl_evaluation e = {0};
+    const hl_source *source = run->source[split];
     halo_status st;
-    header(&c, run->source[split]);
-    HL_GOTO(st, hl_run_evaluate(run, split, row, &c, &e), free_text);
-    HL_GOTO(st, hl_agree(inv->ctx, out_path(inv, run, &path)), free_text);
-    HL_GOTO(st, hl_agree(inv->ctx, inv->ctx->rank == 0 ? hl_file_write(inv->ctx, path, c.text.s, c.text.len) : HALO_OK), free_path);
-    HL_INFO(inv->ctx, "%" PRId64 " predictions written to '%s'", e.items, path);
-    if (inv->json) {
-        hl_json j = {0};
-        hl_json_object(&j, NULL);
-        hl_json_string(&j, "path", path);
-        hl_json_int(&j, "samples", e.items);
-        hl_json_end_object(&j);
-        if (hl_print_json(inv, &j) != HL_EXIT_OK) st = HALO_ERR_IO;
-    }
-free_path:
-    free(path);
-free_text:
+    HL_GOTO(st, hl_agree(inv->ctx, begin(&o, run, source)), drop);
+    HL_GOTO(st, hl_run_evaluate(run, split, hl_target_volumes(&source->info) ? volume : row, &o, &e), drop);
+    HL_GOTO(st, hl_agree(inv->ctx, end(&o)), drop);
+    if (print(inv, &o, &e) != HL_EXIT_OK) st = HALO_ERR_IO;
+drop:
+    (void)hl_volumes_close(o.volumes, false);
     hl_evaluation_free(&e);
-    hl_str_free(&c.text);
+    free(o.physical);
+    free(o.path);
+    hl_str_free(&o.text);
     return st;
 }
 
@@ -92,7 +138,8 @@ const hl_command hl_command_predict = {
     .name = "predict",
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "write a trained network's predictions",
-    .details = "Writes predictions.csv: sample id, group (universe), true targets and predicted ones, in physical units.",
+    .details = "Writes predictions.csv: sample id, group (universe), true targets and predicted ones, in physical units. Where the network ends in a volume: "
+               "predictions.h5, with the dataset 'prediction' [sample, C, D, H, W].",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

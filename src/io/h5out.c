@@ -51,6 +51,7 @@ static bool create_id(hl_h5_out *out, hl_h5_guard *g)
 halo_status hl_h5_create(halo_context *ctx, const char *path, hl_h5_out **result)
 {
     hl_h5_out *out = NULL;
+    if (hl_is_special(path)) return hl_fail(ctx, HALO_ERR_USAGE, "cannot create '%s': an HDF5 file must be a regular one", path);
     HL_TRY(hl_calloc(ctx, 1, sizeof(*out), "an HDF5 file", &out));
     out->ctx = ctx;
     out->id = out->driver = -1;
@@ -290,20 +291,44 @@ halo_status hl_h5_put_attr(hl_h5_out *out, const char *object, const char *name,
     return put_status(out, good, &g);
 }
 
+/* Strings of equal width, the longest one's, side by side: what HDF5 calls fixed-length strings. Freed by the caller. */
+static halo_status pack_strings(hl_h5_out *out, int64_t n, const char *const *text, size_t *width, char **block)
+{
+    *width = 1;
+    for (int64_t i = 0; i < n; i++)
+        if (strlen(text[i]) + 1 > *width) *width = strlen(text[i]) + 1;
+    HL_TRY(hl_calloc(out->ctx, (size_t)n, *width, "strings", block));
+    for (int64_t i = 0; i < n; i++) memcpy(*block + (size_t)i * *width, text[i], strlen(text[i]));
+    return HALO_OK;
+}
+
 halo_status hl_h5_put_attr_strings(hl_h5_out *out, const char *object, const char *name, int64_t n,
                                    const char *const *text)
 {
-    size_t width = 1;
+    size_t width;
     int64_t count = n < 0 ? 1 : n;
-    for (int64_t i = 0; i < count; i++)
-        if (strlen(text[i]) + 1 > width) width = strlen(text[i]) + 1;
     char *block = NULL;
-    HL_TRY(hl_calloc(out->ctx, (size_t)count, width, "strings", &block));
-    for (int64_t i = 0; i < count; i++) memcpy(block + (size_t)i * width, text[i], strlen(text[i]));
+    HL_TRY(pack_strings(out, count, text, &width, &block));
     hl_h5_guard g;
     hl_h5_enter(&g);
     hid_t space = space_of(n >= 0, &count, NULL), type = string_type(width);
     bool good = put_attribute(out, object, name, type, type, space, block, &g);
+    if (type >= 0) H5Tclose(type);
+    if (space >= 0) H5Sclose(space);
+    hl_h5_leave(&g);
+    free(block);
+    return put_status(out, good, &g);
+}
+
+halo_status hl_h5_put_strings(hl_h5_out *out, const char *name, int64_t n, const char *const *text)
+{
+    size_t width;
+    char *block = NULL;
+    HL_TRY(pack_strings(out, n, text, &width, &block));
+    hl_h5_guard g;
+    hl_h5_enter(&g);
+    hid_t space = space_of(1, &n, NULL), type = string_type(width);
+    bool good = put_dataset(out, name, type, type, space, block, &g);
     if (type >= 0) H5Tclose(type);
     if (space >= 0) H5Sclose(space);
     hl_h5_leave(&g);

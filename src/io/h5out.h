@@ -40,6 +40,8 @@ halo_status hl_h5_put_attr(hl_h5_out *out, const char *object, const char *name,
 /* n < 0: one scalar string. */
 halo_status hl_h5_put_attr_strings(hl_h5_out *out, const char *object, const char *name, int64_t n,
                                    const char *const *text);
+/* A dataset [n] of strings. */
+halo_status hl_h5_put_strings(hl_h5_out *out, const char *name, int64_t n, const char *const *text);
 /* A scalar dataset that holds one string. */
 halo_status hl_h5_put_string(hl_h5_out *out, const char *name, const char *text);
 

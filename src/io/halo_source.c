@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * halo_source.c -- halo's own layout: `x` [sample, C, D, H, W] of any number type, `y` [sample, T] whose
- * attributes say what the targets are (names, and either low and high: what -1 and +1 stand for, or mean and
- * std of a z-score), `group` [sample] (samples of one group never go to different sets), and the attribute
+ * halo_source.c -- halo's own layout: `x` [sample, C, D, H, W] of any number type, `y` [sample, T] or, where
+ * targets are volumes, [sample, T, D, H, W], whose attributes say what the targets are (names, and either low
+ * and high: what -1 and +1 stand for, or mean and std of a z-score), `group` [sample] (samples of one group never go to different sets), and the attribute
  * `periodic` of x (1: a sample is a whole periodic box). Only x is required. Several files are one set in the
  * order of their names.
  */
@@ -18,10 +18,12 @@ typedef struct halo_source {
     int64_t *first; /* [files + 1] rows before each file */
     int64_t *row;   /* [samples / crops] rows in use */
     int64_t rows;
-    float *y;             /* [rows of all files, T] */
+    bool volumes;         /* y is read sample by sample */
+    int64_t y_box[3];     /* D H W of y in the files */
+    float *y;             /* [rows of all files, T]; NULL where targets are volumes */
     int64_t *group;       /* [rows of all files] 0 .. groups - 1 */
     pthread_mutex_t lock; /* guards what follows */
-    hl_open_files open;
+    hl_open_files open, open_y;
     char *scratch;
     size_t capacity;
 } halo_source;
@@ -41,6 +43,15 @@ static int64_t file_of(const halo_source *h, int64_t row)
     return lo;
 }
 
+/* A volume of y: the sub-volume where that of x is, which may be all. With the lock held. */
+static halo_status read_target(halo_source *h, int64_t file, int64_t row, const int64_t lo[3], float *y)
+{
+    hl_volume *v;
+    HL_TRY(hl_open_files_get(&h->open_y, file, &v));
+    return hl_volume_read(v, row, h->base.info.targets, lo, h->base.info.target_ext, HALO_F32, y,
+                          &h->scratch, &h->capacity);
+}
+
 static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
 {
     halo_source *h = (halo_source *)source;
@@ -53,8 +64,9 @@ static halo_status read_sample(hl_source *source, int64_t sample, void *x, float
     if (st == HALO_OK)
         st = hl_volume_read(v, row - h->first[file], source->info.ext[0], lo, h->crops.ext,
                             source->info.dtype, x, &h->scratch, &h->capacity);
+    if (st == HALO_OK && h->volumes) st = read_target(h, file, row - h->first[file], lo, y);
     pthread_mutex_unlock(&h->lock);
-    if (targets) memcpy(y, h->y + (size_t)row * targets, targets * sizeof(*y));
+    if (targets && !h->volumes) memcpy(y, h->y + (size_t)row * targets, targets * sizeof(*y));
     return st;
 }
 
@@ -77,6 +89,7 @@ static void close_source(hl_source *source)
 {
     halo_source *h = (halo_source *)source;
     hl_open_files_close(&h->open);
+    hl_open_files_close(&h->open_y);
     pthread_mutex_destroy(&h->lock);
     hl_files_free(&h->files);
     free(h->first);
@@ -158,24 +171,44 @@ static halo_status check_names(halo_source *h, hl_h5 *file)
     return st;
 }
 
-/* Opens y or group: absent is *d NULL. Its rows must be those of x. */
-static halo_status open_rows(hl_h5 *file, const char *name, int64_t rows, int most_rank, hl_h5_data **d)
+enum { RANK_1 = 1 << 1, RANK_2 = 1 << 2, RANK_5 = 1 << 5, RANKS_OF_Y = RANK_1 | RANK_2 | RANK_5 };
+
+/* Opens y or group: absent is *d NULL. Its rows must be those of x, its rank one of `ranks`. */
+static halo_status open_rows(hl_h5 *file, const char *name, int64_t rows, unsigned ranks, hl_h5_data **d)
 {
     char shape[320];
     *d = NULL;
     if (!hl_h5_has(file, name)) return HALO_OK;
     HL_TRY(hl_h5_data_open(file, name, 0, d));
     halo_status st = HALO_OK;
-    if ((*d)->ndim < 1 || (*d)->ndim > most_rank || (*d)->dim[0] != rows)
+    if (!(ranks >> (*d)->ndim & 1) || (*d)->dim[0] != rows)
         st = hl_fail(file->ctx, HALO_ERR_SHAPE,
                      "'%s': dataset '%s' is %s, expected [%" PRId64 "%s] as 'x' has that many samples",
                      file->path, name, hl_h5_describe(*d, shape, sizeof(shape)), rows,
-                     most_rank > 1 ? ", targets" : "");
+                     ranks & RANK_5 ? ", targets] or [samples, targets, D, H, W" : "");
     if (st == HALO_OK) st = hl_h5_claim(*d, (*d)->bytes);
     if (st == HALO_OK) return HALO_OK;
     hl_h5_data_close(*d);
     *d = NULL;
     return st;
+}
+
+/* y must have the shape of the first file's. */
+static halo_status check_y(halo_source *h, hl_h5_data *d, int64_t file)
+{
+    const hl_source_info *info = &h->base.info;
+    char shape[320], want[128];
+    int64_t targets = d->ndim == 1 ? 1 : d->dim[1];
+    bool same = targets == info->targets && h->volumes == (d->ndim == 5);
+    for (int k = 0; k < 3 && h->volumes; k++)
+        same = same && d->dim[k + 2] == h->y_box[k];
+    if (same) return HALO_OK;
+    if (h->volumes)
+        snprintf(want, sizeof(want), ", %" PRId64 ", %" PRId64 ", %" PRId64, h->y_box[0], h->y_box[1], h->y_box[2]);
+    return hl_fail(h->base.ctx, HALO_ERR_SHAPE,
+                   "'%s': dataset 'y' is %s, expected [%" PRId64 ", %d%s] as in '%s'", h->files.path[file],
+                   hl_h5_describe(d, shape, sizeof(shape)), d->dim[0], info->targets, h->volumes ? want : "",
+                   hl_base_name(h->files.path[0]));
 }
 
 static halo_status read_all(hl_h5_data *d, void **raw)
@@ -191,14 +224,10 @@ static halo_status read_all(hl_h5_data *d, void **raw)
 
 static halo_status read_y(halo_source *h, hl_h5_data *d, int64_t file)
 {
-    int64_t targets = d->ndim == 2 ? d->dim[1] : 1;
-    char shape[320];
+    const int64_t targets = h->base.info.targets;
     void *raw = NULL;
-    if (targets != h->base.info.targets)
-        return hl_fail(h->base.ctx, HALO_ERR_SHAPE,
-                       "'%s': dataset 'y' is %s, expected [%" PRId64 ", %d] as in '%s'", h->files.path[file],
-                       hl_h5_describe(d, shape, sizeof(shape)), d->dim[0], h->base.info.targets,
-                       hl_base_name(h->files.path[0]));
+    HL_TRY(check_y(h, d, file));
+    if (h->volumes) return HALO_OK;
     HL_TRY(read_all(d, &raw));
     float *y = h->y + h->first[file] * targets;
     halo_status st = HALO_OK;
@@ -285,11 +314,40 @@ static halo_status check_equal(const hl_volume *v, const int64_t ext[5], hl_numb
                    ext[4], hl_number_name(type), hl_base_name(path));
 }
 
+/* Target volumes are cut as x is, where there are sub-volumes. */
+static halo_status set_target_extents(halo_source *h, const char *path, const int64_t box[3])
+{
+    const hl_crops *c = &h->crops;
+    bool whole = memcmp(c->ext, c->box, sizeof(c->ext)) == 0, alike = memcmp(box, c->box, sizeof(c->box)) == 0;
+    if (!whole && !alike)
+        return hl_fail(h->base.ctx, HALO_ERR_SHAPE,
+                       "'%s': sub-volumes need targets of the extents of 'x', [%" PRId64 ", %" PRId64 ", %" PRId64
+                       "], dataset 'y' has [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
+                       path, c->box[0], c->box[1], c->box[2], box[0], box[1], box[2]);
+    memcpy(h->y_box, box, sizeof(h->y_box));
+    memcpy(h->base.info.target_ext, alike ? c->ext : box, sizeof(c->ext));
+    h->volumes = true;
+    return HALO_OK;
+}
+
+/* How many targets a sample has: numbers, or volumes. */
+static halo_status look_at_targets(halo_source *h, const hl_source_options *o, hl_h5 *file, int64_t rows)
+{
+    hl_h5_data *y = NULL;
+    HL_TRY(open_rows(file, "y", rows, RANKS_OF_Y, &y));
+    if (!y && o->outputs)
+        return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': no dataset 'y': the targets are missing",
+                       file->path);
+    halo_status st = hl_source_targets(&h->base, o, file->path, "y", !y ? 0 : y->ndim > 1 ? y->dim[1] : 1);
+    if (st == HALO_OK && y && y->ndim == 5) st = set_target_extents(h, file->path, y->dim + 2);
+    hl_h5_data_close(y);
+    return st;
+}
+
 /* Shape, type, targets and their meaning come from the first file. */
 static halo_status open_first(halo_source *h, const hl_source_options *o)
 {
     hl_volume *v;
-    hl_h5_data *y = NULL;
     char shape[384] = "dataset 'x' ";
     double periodic = 0;
     int64_t n = 0;
@@ -302,13 +360,7 @@ static halo_status open_first(halo_source *h, const hl_source_options *o)
     HL_TRY(hl_h5_attr_numbers(file, "/x", "periodic", 1, &periodic, &n));
     h->base.info.whole_periodic =
         periodic != 0 && h->crops.count == 1 && memcmp(h->crops.ext, h->crops.box, sizeof(h->crops.ext)) == 0;
-    HL_TRY(open_rows(file, "y", v->ext[0], 2, &y));
-    int64_t targets = !y ? 0 : y->ndim == 2 ? y->dim[1] : 1;
-    hl_h5_data_close(y);
-    if (!y && o->outputs)
-        return hl_fail(h->base.ctx, HALO_ERR_FORMAT, "'%s': no dataset 'y': the targets are missing",
-                       file->path);
-    HL_TRY(hl_source_targets(&h->base, o, file->path, "y", targets));
+    HL_TRY(look_at_targets(h, o, file, v->ext[0]));
     return set_targets(h, file);
 }
 
@@ -337,7 +389,7 @@ static halo_status read_rows_of(halo_source *h, int64_t f, bool *grouped)
     hl_h5_data *y = NULL, *group = NULL;
     HL_TRY(hl_open_files_get(&h->open, f, &v));
     hl_h5 *file = v->data->file;
-    HL_TRY(open_rows(file, "y", v->ext[0], 2, &y));
+    HL_TRY(open_rows(file, "y", v->ext[0], RANKS_OF_Y, &y));
     halo_status st = HALO_OK;
     if (y)
         st = read_y(h, y, f);
@@ -345,7 +397,7 @@ static halo_status read_rows_of(halo_source *h, int64_t f, bool *grouped)
         st = hl_fail(file->ctx, HALO_ERR_FORMAT, "cannot open '%s': no dataset 'y'", file->path);
     hl_h5_data_close(y);
     if (st == HALO_OK && y) st = check_names(h, file);
-    if (st == HALO_OK) st = open_rows(file, "group", v->ext[0], 1, &group);
+    if (st == HALO_OK) st = open_rows(file, "group", v->ext[0], RANK_1, &group);
     if (st == HALO_OK && group) st = read_group(h, group, f);
     if (!group) *grouped = false;
     hl_h5_data_close(group);
@@ -356,7 +408,8 @@ static halo_status read_rows(halo_source *h, const hl_source_options *o)
 {
     int64_t rows = h->first[h->files.count];
     bool grouped = true;
-    HL_TRY(hl_calloc(h->base.ctx, (size_t)(rows * h->base.info.targets), sizeof(*h->y), "targets", &h->y));
+    if (!h->volumes)
+        HL_TRY(hl_calloc(h->base.ctx, (size_t)(rows * h->base.info.targets), sizeof(*h->y), "targets", &h->y));
     HL_TRY(hl_calloc(h->base.ctx, (size_t)rows, sizeof(*h->group), "groups", &h->group));
     for (int64_t f = 0; f < h->files.count; f++) HL_TRY(read_rows_of(h, f, &grouped));
     for (int64_t i = 0; !grouped && i < rows; i++)
@@ -377,6 +430,10 @@ static halo_status set_up(halo_source *h, const hl_source_options *o)
                       " %s in '%.120s'",
                       info->samples, info->ext[0], info->ext[1], info->ext[2], info->ext[3],
                       hl_number_name(hl_dtype_number(info->dtype)), o->path);
+    if (h->volumes && at > 0 && (size_t)at < sizeof(info->description))
+        at += snprintf(info->description + at, sizeof(info->description) - (size_t)at,
+                       ", targets %d x %" PRId64 " x %" PRId64 " x %" PRId64, info->targets, info->target_ext[0],
+                       info->target_ext[1], info->target_ext[2]);
     if (info->groups < info->samples && at > 0 && (size_t)at < sizeof(info->description))
         snprintf(info->description + at, sizeof(info->description) - (size_t)at, ", %" PRId64 " groups",
                  info->groups);
@@ -390,6 +447,7 @@ halo_status hl_halo_open(halo_context *ctx, const hl_source_options *o, hl_sourc
     h->base.ops = &halo_ops;
     h->base.ctx = ctx;
     hl_open_files_init(&h->open, &h->files, "x", "ncdhw");
+    hl_open_files_init(&h->open_y, &h->files, "y", "ncdhw");
     pthread_mutex_init(&h->lock, NULL); /* the default kind cannot fail on Linux */
     halo_status st = set_up(h, o);
     if (st == HALO_OK)

@@ -27,17 +27,27 @@ typedef struct hl_source_info {
     int64_t samples;
     int64_t ext[4];        /* C D H W of a sample (after cropping) */
     halo_dtype dtype;      /* of x as delivered by read; native byte order */
-    int targets;
+    int targets;           /* numbers, or volumes: channels of y */
     hl_target *target;     /* [targets], owned by the source */
+    int64_t target_ext[3]; /* D H W of each target: 1 1 1 for numbers */
     int64_t groups;        /* universes; sample s belongs to group_of(s) */
     bool whole_periodic;   /* a sample is a whole periodic box: random shifts are allowed */
 } hl_source_info;
+
+/* Numbers that a sample has for its targets: y is [targets, D, H, W]. */
+static inline int64_t hl_target_values(const hl_source_info *i)
+{
+    return i->targets * i->target_ext[0] * i->target_ext[1] * i->target_ext[2];
+}
+/* Whether the targets are volumes. */
+static inline bool hl_target_volumes(const hl_source_info *i) { return hl_target_values(i) != i->targets; }
 
 typedef struct hl_source hl_source;
 
 typedef struct hl_source_ops { /* one static const table per format */
     const char *name;
-    /* Thread-safe after open: the loader's thread and the caller may both read. x: host array of C D H W in info.dtype; y: [targets]. */
+    /* Thread-safe after open: the loader's thread and the caller may both read. x: host array of C D H W in info.dtype; y: [targets, D, H, W], hl_target_values
+     * of them. */
     halo_status (*read)(hl_source *s, int64_t sample, void *x, float *y);
     int64_t (*group_of)(hl_source *s, int64_t sample);
     /* Writes a printable id ("ics_2019-03_a123.hdf5#5") */
@@ -59,6 +69,7 @@ typedef struct hl_source_options {
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */
     int64_t group_first, group_count; /* only these universes, in file order: splits of one directory; count 0 = to the end */
     int64_t outputs;        /* targets the network has; 0 = any */
+    int64_t target_ext[3];  /* synthetic: D H W of the targets; 0 = numbers */
     bool synthetic;         /* no file: random volumes, targets a function of the volume, of (seed, global index) alone */
     int64_t synthetic_samples;
     uint64_t seed;
@@ -89,7 +100,7 @@ typedef struct hl_loaded { /* valid until the next call of hl_loader_next */
     int64_t samples;       /* of this rank, padding samples included */
     int64_t first_sample;  /* global index in the batch of the first one */
     float *x;              /* [samples, C, D, H, W] transformed */
-    float *y;              /* [samples, T] */
+    float *y;              /* [samples, T], or [samples, T, D, H, W] where targets are volumes, turned and shifted as x is */
     double *weight;        /* [samples]: 1, or 0 for padding */
     int64_t *id;           /* [samples]: sample number in the source, -1 for padding */
     double weight_sum;     /* over all ranks */
@@ -148,8 +159,15 @@ void hl_io_own_process(void);
 
 /* -------------------------------------------------------------------------------------------------------- volumes, CSV */
 
-/* predictions as HDF5 volumes: dataset `name` [sample, C, D, H, W]. */
-halo_status hl_volumes_write(halo_context *ctx, const char *path, const char *name, const int64_t ext[5], const float *data);
+/*
+ * Predicted volumes as an HDF5 file, sample by sample: `prediction` [sample, C, D, H, W] float32 with the attribute `names` [C], `id` [sample] and
+ * `group` [sample] (doc/formats.md). Written under a temporary name, fsynced, renamed.
+ */
+typedef struct hl_volumes hl_volumes;
+halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
+halo_status hl_volumes_add(hl_volumes *volumes, const float *prediction, const char *id, int64_t group);
+/* Closes and frees; the file stands under its name when `commit`, else nothing is left of it. NULL is allowed. */
+halo_status hl_volumes_close(hl_volumes *volumes, bool commit);
 
 /* What `halo inspect` prints of a data file or directory: text, and members of the JSON object that the caller has opened, from one description. */
 halo_status hl_data_inspect(halo_context *ctx, const char *path, hl_str *text, hl_json *json);

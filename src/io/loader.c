@@ -37,10 +37,11 @@ struct hl_loader {
     hl_source *source;
     hl_loader_options o;
     int64_t samples, steps, cells; /* samples in use; steps per epoch; C D H W */
+    int64_t values;                /* of the targets of a sample */
     hl_range share;                /* of each batch */
     float *log_table;              /* NULL unless log1p of small integers comes first */
     void *raw;                     /* one sample as read */
-    float *plain;                  /* one sample before augmentation */
+    float *plain, *plain_y;        /* one sample, and its targets where they are volumes, before augmentation */
     slot *ring;
     int slots;
     int64_t *order;      /* of order_epoch; who fills uses these two alone */
@@ -117,20 +118,39 @@ static halo_status prepare(hl_loader *l, int64_t id, float *x)
     return HALO_OK;
 }
 
-static void augment(hl_loader *l, int64_t epoch, int64_t id, float *x)
+/* Target volumes share the sample's symmetry and shift. */
+static void augment(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
 {
     const hl_source_info *info = &l->source->info;
     int64_t shift[3] = {0, 0, 0};
     int symmetry = l->o.cube ? hl_draw_symmetry(l->o.seed, epoch, id) : 0;
     if (l->o.shift) hl_draw_shift(l->o.seed, epoch, id, info->ext + 1, shift);
     hl_augment(l->plain, x, info->ext[0], info->ext + 1, hl_symmetry_of(symmetry), shift);
+    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, info->target_ext, hl_symmetry_of(symmetry), shift);
+}
+
+/* Targets that are numbers were looked at when the source was opened. */
+static halo_status check_target(hl_loader *l, int64_t id, const float *y)
+{
+    const hl_source_info *info = &l->source->info;
+    const int64_t *e = info->target_ext, at = hl_first_nonfinite(y, l->values);
+    char name[160];
+    if (at == l->values) return HALO_OK;
+    l->source->ops->id_of(l->source, id, name, sizeof(name));
+    return hl_fail(l->ctx, HALO_ERR_NONFINITE,
+                   "sample '%s' (number %" PRId64 "): target '%s' is not finite in voxel [d %" PRId64 ", h %" PRId64
+                   ", w %" PRId64 "]",
+                   name, id, info->target[at / (e[0] * e[1] * e[2])].name, at / (e[1] * e[2]) % e[0],
+                   at / e[2] % e[1], at % e[2]);
 }
 
 static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
 {
-    HL_TRY(l->source->ops->read(l->source, id, l->raw, y));
+    float *target = l->plain_y ? l->plain_y : y;
+    HL_TRY(l->source->ops->read(l->source, id, l->raw, target));
     HL_TRY(prepare(l, id, l->plain ? l->plain : x));
-    if (l->plain) augment(l, epoch, id, x);
+    if (hl_target_volumes(&l->source->info)) HL_TRY(check_target(l, id, target));
+    if (l->plain) augment(l, epoch, id, x, y);
     return HALO_OK;
 }
 
@@ -139,7 +159,7 @@ static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x
 static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
 {
     memset(b->x + i * l->cells, 0, (size_t)l->cells * sizeof(float));
-    if (b->y) memset(b->y + i * l->source->info.targets, 0, (size_t)l->source->info.targets * sizeof(float));
+    if (b->y) memset(b->y + i * l->values, 0, (size_t)l->values * sizeof(float));
     b->id[i] = -1;
     b->weight[i] = 0;
 }
@@ -172,7 +192,7 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
         b->id[i] = l->o.first + (l->o.shuffle ? l->order[at + k] : at + k);
         b->weight[i] = 1;
         HL_TRY(load_sample(l, epoch, b->id[i], b->x + i * l->cells,
-                           b->y ? b->y + i * l->source->info.targets : NULL));
+                           b->y ? b->y + i * l->values : NULL));
     }
     return HALO_OK;
 }
@@ -320,6 +340,13 @@ static halo_status check_options(hl_loader *l)
                        "the symmetries of the cube need equal extents, samples are [%" PRId64 ", %" PRId64
                        ", %" PRId64 "]",
                        info->ext[1], info->ext[2], info->ext[3]);
+    if ((o->cube || o->shift) && hl_target_volumes(info) &&
+        memcmp(info->target_ext, info->ext + 1, sizeof(info->target_ext)) != 0)
+        return hl_fail(l->ctx, HALO_ERR_SHAPE,
+                       "augmentation needs target volumes of the samples' extents [%" PRId64 ", %" PRId64 ", %" PRId64
+                       "], they are [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
+                       info->ext[1], info->ext[2], info->ext[3], info->target_ext[0], info->target_ext[1],
+                       info->target_ext[2]);
     if (o->shift && !info->whole_periodic)
         return hl_fail(l->ctx, HALO_ERR_USAGE,
                        "random shifts need whole periodic boxes: %s is not known to be", info->description);
@@ -338,12 +365,12 @@ static halo_status count_steps(hl_loader *l)
 
 static halo_status allocate_slot(hl_loader *l, slot *s)
 {
-    int64_t n = l->share.hi - l->share.lo, values;
-    if (!hl_mul64(hl_max64(n, 1), l->cells, &values) || values > INT64_MAX / 8)
+    int64_t n = l->share.hi - l->share.lo, values, targets;
+    if (!hl_mul64(hl_max64(n, 1), l->cells, &values) || values > INT64_MAX / 8 ||
+        !hl_mul64(hl_max64(n, 1), hl_max64(l->values, 1), &targets) || targets > INT64_MAX / 8)
         return hl_fail(l->ctx, HALO_ERR_NOMEM, "a batch of %" PRId64 " samples is too large", n);
     HL_TRY(hl_aligned(l->ctx, (size_t)values * sizeof(float), "a batch", &s->batch.x));
-    HL_TRY(hl_calloc(l->ctx, (size_t)(hl_max64(n, 1) * hl_max64(l->source->info.targets, 1)), sizeof(float),
-                     "targets of a batch", &s->batch.y));
+    HL_TRY(hl_calloc(l->ctx, (size_t)targets, sizeof(float), "targets of a batch", &s->batch.y));
     HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(double), "weights of a batch", &s->batch.weight));
     return hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(int64_t), "numbers of a batch", &s->batch.id);
 }
@@ -353,6 +380,7 @@ static halo_status allocate(hl_loader *l)
     halo_dtype type = l->source->info.dtype;
     const int64_t *e = l->source->info.ext;
     l->cells = e[0] * e[1] * e[2] * e[3];
+    l->values = hl_target_values(&l->source->info);
     l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
     l->slots = l->o.prefetch ? l->o.prefetch + 2 : 2;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
@@ -360,6 +388,8 @@ static halo_status allocate(hl_loader *l)
     HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
     if (l->o.cube || l->o.shift)
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
+    if (l->plain && hl_target_volumes(&l->source->info))
+        HL_TRY(hl_aligned(l->ctx, (size_t)l->values * sizeof(float), "a sample's targets", &l->plain_y));
     if (l->o.shuffle)
         HL_TRY(hl_calloc(l->ctx, (size_t)l->samples, sizeof(int64_t), "the order of samples", &l->order));
     if (l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
@@ -422,6 +452,7 @@ void hl_loader_destroy(hl_loader *l)
     free(l->ring);
     free(l->raw);
     free(l->plain);
+    free(l->plain_y);
     free(l->order);
     free(l->log_table);
     pthread_cond_destroy(&l->arrived);

@@ -160,6 +160,7 @@ halo_status hl_source_targets(hl_source *s, const hl_source_options *o, const ch
         return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': %" PRId64 " targets per sample", file, count);
     HL_TRY(hl_calloc(s->ctx, (size_t)count, sizeof(hl_target), "targets", &s->info.target));
     s->info.targets = (int)count;
+    for (int k = 0; k < 3; k++) s->info.target_ext[k] = 1;
     for (int t = 0; t < s->info.targets; t++) {
         hl_target *x = &s->info.target[t];
         snprintf(x->name, sizeof(x->name), "target_%d", t);

@@ -9,7 +9,7 @@
  *
  * with targets t0 (width), t1 (mean), t2 (power at the scale of blocks, an eighth of the box); targets from
  * the fourth on are the values of b in the blocks 0, 1, ... of channel 0. x is positive, so that every
- * transform is defined on it.
+ * transform is defined on it. Targets that are volumes are the blocks without the noise: y[k, cell] = t2 b[k mod C, block].
  */
 #include "base/rng.h"
 #include "io/source.h"
@@ -74,6 +74,21 @@ static void fill(const synthetic_source *s, int64_t sample, float *x, const doub
             }
 }
 
+static void fill_target(const synthetic_source *s, int64_t sample, float *y, double strength)
+{
+    const hl_source_info *info = &s->base.info;
+    const int64_t *e = info->target_ext;
+    for (int64_t k = 0; k < info->targets; k++)
+        for (int64_t d = 0; d < e[0]; d++)
+            for (int64_t h = 0; h < e[1]; h++) {
+                double block[BLOCKS];
+                int64_t corner = (block_of(d, e[0]) * BLOCKS + block_of(h, e[1])) * BLOCKS;
+                for (int b = 0; b < BLOCKS; b++)
+                    block[b] = strength * number_of(s, sample, WHAT_BLOCKS, k % info->ext[0], corner + b);
+                for (int64_t w = 0; w < e[2]; w++) *y++ = (float)block[block_of(w, e[2])];
+            }
+}
+
 static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
 {
     const synthetic_source *s = (const synthetic_source *)source;
@@ -81,6 +96,10 @@ static halo_status read_sample(hl_source *source, int64_t sample, void *x, float
     sample += s->first;
     for (int k = 0; k < 3; k++) t[k] = (double)(float)number_of(s, sample, WHAT_TARGETS, 0, k);
     fill(s, sample, x, t);
+    if (hl_target_volumes(&source->info)) {
+        fill_target(s, sample, y, t[2]);
+        return HALO_OK;
+    }
     for (int k = 0; k < source->info.targets; k++)
         y[k] = (float)(k < 3 ? t[k] : number_of(s, sample, WHAT_BLOCKS, 0, k - 3));
     return HALO_OK;
@@ -100,9 +119,24 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
 static const hl_source_ops synthetic_ops = {
     .name = "synthetic", .read = read_sample, .group_of = group_of, .id_of = id_of, .close = hl_source_free};
 
-static halo_status set_info(synthetic_source *s, const hl_source_options *o)
+static halo_status set_targets(synthetic_source *s, const hl_source_options *o)
 {
     static const char *const names[3] = {"width", "mean", "clumping"};
+    hl_source_info *info = &s->base.info;
+    HL_TRY(hl_source_targets(&s->base, o, "synthetic", "y", o->outputs ? o->outputs : 3));
+    for (int k = 0; k < 3; k++)
+        if (o->target_ext[k] > 0) info->target_ext[k] = o->target_ext[k];
+    for (int t = 0; t < info->targets; t++) {
+        if (hl_target_volumes(info)) snprintf(info->target[t].name, sizeof(info->target[t].name), "blocks_%d", t);
+        else if (t < 3) snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", names[t]);
+        info->target[t].low = -1;
+        info->target[t].high = 1;
+    }
+    return HALO_OK;
+}
+
+static halo_status set_info(synthetic_source *s, const hl_source_options *o)
+{
     hl_source_info *info = &s->base.info;
     int64_t cells = 1;
     info->ext[0] = o->channels ? o->channels : 1;
@@ -110,12 +144,7 @@ static halo_status set_info(synthetic_source *s, const hl_source_options *o)
     for (int k = 0; k < 4; k++)
         if (info->ext[k] < 1 || !hl_mul64(cells, info->ext[k], &cells) || cells >= INT64_C(1) << 40)
             return hl_fail(s->base.ctx, HALO_ERR_SHAPE, "synthetic samples of that size make no sense");
-    HL_TRY(hl_source_targets(&s->base, o, "synthetic", "y", o->outputs ? o->outputs : 3));
-    for (int t = 0; t < info->targets; t++) {
-        if (t < 3) snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", names[t]);
-        info->target[t].low = -1;
-        info->target[t].high = 1;
-    }
+    HL_TRY(set_targets(s, o));
     info->samples = info->groups = o->group_count         ? o->group_count
                                    : o->synthetic_samples ? o->synthetic_samples
                                                           : 256;

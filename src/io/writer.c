@@ -9,7 +9,7 @@ struct hl_writer {
     hl_writer_options o;
     hl_target *target; /* own copy, NULL: none */
     hl_h5_out *out;
-    hid_t x;
+    hid_t x, volumes; /* volumes: y where targets are volumes, else -1 */
     float *y;
     int64_t *group;
     size_t y_cap, group_cap;
@@ -23,7 +23,9 @@ static const hl_number float32_number = {'f', 4}, float64_number = {'f', 8}, int
 static halo_status begin(hl_writer *w, const char *path)
 {
     HL_TRY(hl_h5_create(w->ctx, path, &w->out));
+    const int64_t *e = w->o.target_ext, y[4] = {w->o.targets, e[0], e[1], e[2]};
     HL_TRY(hl_h5_rows(w->out, "/x", hl_dtype_number(w->o.dtype), 4, w->o.ext, w->o.level, &w->x));
+    if (w->o.targets && e[0] > 0) HL_TRY(hl_h5_rows(w->out, "/y", float32_number, 4, y, w->o.level, &w->volumes));
     return hl_h5_put_attr(w->out, "/x", "periodic", int32_number, 0, &(int32_t){w->o.periodic});
 }
 
@@ -40,7 +42,7 @@ halo_status hl_writer_create(halo_context *ctx, const char *path, const hl_write
     HL_TRY(hl_calloc(ctx, 1, sizeof(*w), "a writer", &w));
     w->ctx = ctx;
     w->o = *o;
-    w->x = -1;
+    w->x = w->volumes = -1;
     halo_status st = HALO_OK;
     if (o->target) {
         HL_GOTO(st, hl_calloc(ctx, (size_t)o->targets, sizeof(*w->target), "targets", &w->target), undo);
@@ -58,10 +60,11 @@ halo_status hl_writer_add(hl_writer *w, const void *x, const float *y, int64_t g
 {
     size_t n = (size_t)w->samples, t = (size_t)w->o.targets;
     if (n == 0) w->grouped = group >= 0;
-    HL_TRY(hl_grow(w->ctx, &w->y, &w->y_cap, (n + 1) * t, sizeof(float), "targets"));
+    if (w->volumes < 0) HL_TRY(hl_grow(w->ctx, &w->y, &w->y_cap, (n + 1) * t, sizeof(float), "targets"));
     HL_TRY(hl_grow(w->ctx, &w->group, &w->group_cap, n + 1, sizeof(int64_t), "groups"));
     HL_TRY(hl_h5_add_row(w->out, w->x, hl_dtype_number(w->o.dtype), x));
-    if (t) memcpy(w->y + n * t, y, t * sizeof(float));
+    if (w->volumes >= 0) HL_TRY(hl_h5_add_row(w->out, w->volumes, float32_number, y));
+    else if (t) memcpy(w->y + n * t, y, t * sizeof(float));
     w->group[n] = group;
     w->samples++;
     return HALO_OK;
@@ -94,7 +97,7 @@ static halo_status put_names(hl_writer *w)
 static halo_status put_y(hl_writer *w)
 {
     int64_t dim[2] = {w->samples, w->o.targets};
-    HL_TRY(hl_h5_put(w->out, "/y", float32_number, 2, dim, w->y));
+    if (w->volumes < 0) HL_TRY(hl_h5_put(w->out, "/y", float32_number, 2, dim, w->y));
     if (!w->target) return HALO_OK;
     HL_TRY(put_names(w));
     HL_TRY(put_range(w, "low", offsetof(hl_target, low)));
@@ -114,8 +117,9 @@ halo_status hl_writer_close(hl_writer *w, bool commit)
 {
     if (!w) return HALO_OK;
     halo_status st = commit ? finish(w) : HALO_OK, st2 = HALO_OK;
-    if (w->x >= 0) {
-        halo_status closed = hl_h5_rows_close(w->out, w->x);
+    for (int k = 0; k < 2; k++) {
+        hid_t rows = k ? w->volumes : w->x;
+        halo_status closed = rows >= 0 ? hl_h5_rows_close(w->out, rows) : HALO_OK;
         if (st == HALO_OK && commit) st = closed;
     }
     if (w->out) st2 = hl_h5_finish(w->out, commit && st == HALO_OK);

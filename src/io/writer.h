@@ -11,6 +11,7 @@ typedef struct hl_writer_options {
     halo_dtype dtype;        /* of x in memory and in the file: U8, I16, I32, F32, F64 */
     int targets;             /* T, may be 0: no y */
     const hl_target *target; /* [T]: names and ranges; NULL: not written */
+    int64_t target_ext[3];   /* D H W of targets that are volumes; 0: numbers */
     bool periodic;           /* every sample is a whole periodic box */
     int level; /* deflate 1-9 after shuffle; 0: not compressed. One chunk per sample either way */
 } hl_writer_options;
@@ -18,7 +19,7 @@ typedef struct hl_writer_options {
 typedef struct hl_writer hl_writer;
 halo_status hl_writer_create(halo_context *ctx, const char *path, const hl_writer_options *options,
                              hl_writer **writer);
-/* x [C D H W], y [T] (NULL when T is 0); group -1: none (of the first sample, then of all). */
+/* x [C D H W], y [T] or [T D H W] (NULL when T is 0); group -1: none (of the first sample, then of all). */
 halo_status hl_writer_add(hl_writer *writer, const void *x, const float *y, int64_t group);
 /* Closes and frees; commit: fsync and rename, else the file is removed. */
 halo_status hl_writer_close(hl_writer *writer, bool commit);

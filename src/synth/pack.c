@@ -83,6 +83,7 @@ static halo_status write_file(packing *p, const char *path, int level)
     hl_writer *writer;
 
     memcpy(o.ext, info->ext, sizeof(o.ext));
+    if (hl_target_volumes(info)) memcpy(o.target_ext, info->target_ext, sizeof(o.target_ext));
     HL_TRY(hl_writer_create(p->ctx, path, &o, &writer));
     halo_status st = copy_samples(p, writer), closed = hl_writer_close(writer, st == HALO_OK);
     return st != HALO_OK ? st : closed;
@@ -94,7 +95,7 @@ static halo_status allocate(packing *p)
     HL_TRY(hl_calloc(p->ctx, n, hl_dtype_size(p->source->info.dtype), "a sample", &p->raw));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(float), "a sample", &p->value));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(float), "a sample", &p->narrow));
-    return hl_calloc(p->ctx, (size_t)p->source->info.targets + 1, sizeof(float), "targets", &p->y);
+    return hl_calloc(p->ctx, (size_t)hl_target_values(&p->source->info) + 1, sizeof(float), "targets", &p->y);
 }
 
 halo_status hl_pack(halo_context *ctx, const char *from, const char *path, int level, hl_packed *result)

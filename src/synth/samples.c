@@ -31,6 +31,8 @@ static halo_status check_shape(hl_sample_tables *f, const hl_source *source, con
 {
     const hl_source_info *info = &source->info;
 
+    if (hl_target_volumes(info))
+        return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has volumes for targets: a baseline takes numbers", path);
     if (info->targets < 1 || info->targets > HL_BASELINE_TARGETS_MAX)
         return hl_fail(f->ctx, HALO_ERR_SHAPE, "'%s' has %d targets: a baseline takes 1 to %d", path,
                        info->targets, HL_BASELINE_TARGETS_MAX);

@@ -9,12 +9,14 @@ typedef struct walk {
     hl_run *run;
     hl_source *source;
     hl_loader *loader;
-    hl_metrics *metrics;
+    hl_metrics *metrics;          /* of targets that are numbers */
+    hl_voxel_metrics *voxels;     /* of targets that are volumes */
     hl_visit_prediction visit;
     void *user;
     int64_t batch;            /* of a rank */
-    float *prediction;        /* [batch, T] */
-    float *guesses, *truths;  /* gathered [ranks, batch, T] */
+    int64_t values;           /* T numbers, or those of T volumes */
+    float *prediction;        /* [batch, values] */
+    float *guesses, *truths;  /* gathered [ranks, batch, values] */
     int64_t *ids;             /* gathered [ranks, batch]; -1: padding */
     double sums[2];           /* losses and weights of this rank */
 } walk;
@@ -31,13 +33,16 @@ static halo_status begin(walk *w)
 {
     hl_run *run = w->run;
     hl_loader_options options = loader_options(run);
-    size_t targets = (size_t)w->source->info.targets, all = (size_t)options.batch;
+    const hl_source_info *info = &w->source->info;
+    size_t values = (size_t)hl_target_values(info), all = (size_t)options.batch;
     w->batch = options.batch / run->ctx->ranks;
+    w->values = (int64_t)values;
     HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
-    HL_TRY(hl_metrics_create(run->ctx, w->source->info.targets, w->source->info.target, &w->metrics));
-    HL_TRY(hl_calloc(run->ctx, (size_t)w->batch * targets, sizeof(float), "predictions", &w->prediction));
-    HL_TRY(hl_calloc(run->ctx, all * targets, sizeof(float), "predictions", &w->guesses));
-    HL_TRY(hl_calloc(run->ctx, all * targets, sizeof(float), "predictions", &w->truths));
+    HL_TRY(hl_target_volumes(info) ? hl_voxel_metrics_create(run->ctx, info->targets, info->target, w->values / info->targets, &w->voxels)
+                                   : hl_metrics_create(run->ctx, info->targets, info->target, &w->metrics));
+    HL_TRY(hl_calloc(run->ctx, (size_t)w->batch * values, sizeof(float), "predictions", &w->prediction));
+    HL_TRY(hl_calloc(run->ctx, all * values, sizeof(float), "predictions", &w->guesses));
+    HL_TRY(hl_calloc(run->ctx, all * values, sizeof(float), "predictions", &w->truths));
     HL_TRY(hl_calloc(run->ctx, all, sizeof(int64_t), "predictions", &w->ids));
     return hl_loader_start(w->loader, 0, 0);
 }
@@ -49,6 +54,7 @@ static void end(walk *w)
     free(w->guesses);
     free(w->prediction);
     hl_metrics_destroy(w->metrics);
+    hl_voxel_metrics_destroy(w->voxels);
     hl_loader_destroy(w->loader);
 }
 
@@ -68,7 +74,7 @@ static halo_status forward(walk *w, const hl_loaded **b)
 static halo_status gather(walk *w, const hl_loaded *b)
 {
     halo_context *ctx = w->run->ctx;
-    size_t bytes = (size_t)w->batch * (size_t)w->source->info.targets * sizeof(float);
+    size_t bytes = (size_t)w->batch * (size_t)w->values * sizeof(float);
     HL_TRY(hl_comm_gather(ctx, w->prediction, bytes, w->guesses));
     HL_TRY(hl_comm_gather(ctx, b->y, bytes, w->truths));
     return hl_comm_gather(ctx, b->id, (size_t)w->batch * sizeof(int64_t), w->ids);
@@ -77,11 +83,11 @@ static halo_status gather(walk *w, const hl_loaded *b)
 /* The real samples of a step to the metrics, and on rank 0 to the visitor. */
 static halo_status count(walk *w)
 {
-    int targets = w->source->info.targets;
     for (int64_t i = 0; i < w->batch * w->run->ctx->ranks; i++) {
         if (w->ids[i] < 0) continue;
-        const float *guess = w->guesses + i * targets, *truth = w->truths + i * targets;
-        HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, w->ids[i]), truth, guess));
+        const float *guess = w->guesses + i * w->values, *truth = w->truths + i * w->values;
+        if (w->voxels) hl_voxel_metrics_add(w->voxels, truth, guess);
+        else HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, w->ids[i]), truth, guess));
         if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, w->ids[i], truth, guess));
     }
     return HALO_OK;
@@ -98,15 +104,28 @@ static halo_status walk_all(walk *w)
     }
 }
 
-static halo_status score(hl_metrics *metrics, hl_source *source, hl_evaluation *e)
+static halo_status fill_scores(walk *w, hl_evaluation *e)
+{
+    if (!w->voxels) {
+        HL_TRY(hl_metrics_score(w->metrics, false, e->score, &e->items));
+        return hl_metrics_score(w->metrics, true, e->group_score, &e->groups);
+    }
+    HL_TRY(hl_voxel_metrics_score(w->voxels, e->score, &e->items));
+    memcpy(e->group_score, e->score, (size_t)e->targets * sizeof(*e->score));
+    e->groups = e->items;
+    return HALO_OK;
+}
+
+static halo_status score(walk *w, hl_evaluation *e)
 {
     halo_status st;
+    hl_source *source = w->source;
     e->targets = source->info.targets;
     e->target = source->info.target;
+    e->voxels = w->values / e->targets;
     HL_TRY(hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->score));
     HL_GOTO(st, hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->group_score), free_scores);
-    HL_GOTO(st, hl_metrics_score(metrics, false, e->score, &e->items), free_scores);
-    HL_GOTO(st, hl_metrics_score(metrics, true, e->group_score, &e->groups), free_scores);
+    HL_GOTO(st, fill_scores(w, e), free_scores);
     return HALO_OK;
 free_scores:
     hl_evaluation_free(e);
@@ -122,7 +141,7 @@ halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction vis
     halo_status st;
     HL_GOTO(st, hl_agree(run->ctx, begin(&w)), end_walk);
     HL_GOTO(st, walk_all(&w), end_walk);
-    HL_GOTO(st, hl_agree(run->ctx, score(w.metrics, w.source, &e)), end_walk);
+    HL_GOTO(st, hl_agree(run->ctx, score(&w, &e)), end_walk);
     e.loss = w.sums[0] / w.sums[1];
     e.seconds = hl_now() - start;
     e.samples_per_second = (double)e.items / e.seconds;
@@ -159,6 +178,10 @@ void hl_evaluation_json(const hl_evaluation *e, hl_json *j)
     hl_json_number(j, "loss", e->loss);
     hl_json_int(j, "samples", e->items);
     targets_json(e, e->score, j);
+    if (e->voxels > 1) {
+        hl_json_int(j, "voxels", e->voxels);
+        return;
+    }
     hl_json_object(j, "universes");
     hl_json_int(j, "count", e->groups);
     targets_json(e, e->group_score, j);

@@ -12,4 +12,5 @@ libhalo_core_la_SOURCES += \
 	src/train/settings.c src/train/settings.h \
 	src/train/setup.c \
 	src/train/state.c \
-	src/train/trainer.c
+	src/train/trainer.c \
+	src/train/voxels.c

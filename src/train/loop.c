@@ -4,6 +4,7 @@
  * and the position, which is why a resumed run continues bit by bit.
  */
 #include "base/clock.h"
+#include "tensor/block.h"
 #include "train/run.h"
 
 typedef struct loop {
@@ -46,7 +47,7 @@ static void vote(const hl_run *run, double votes[VOTES])
 static hl_batch part_of(loop *l, const hl_loaded *b, int64_t first, int64_t m)
 {
     const hl_source_info *info = &l->run->source[HL_TRAIN]->info;
-    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]), targets = (size_t)info->targets;
+    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]), targets = (size_t)hl_target_values(info);
     int64_t n = hl_min64(m, hl_max64(0, b->samples - first));
     hl_batch batch = {.dtype = HALO_F32, .first_sample = b->first_sample + first, .weight_sum = b->weight_sum};
     if (n == m) {
@@ -71,10 +72,11 @@ static hl_batch part_of(loop *l, const hl_loaded *b, int64_t first, int64_t m)
 static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, hl_step_result *r)
 {
     hl_run *run = l->run;
-    if (!o->update) return hl_agree(run->ctx, hl_program_train(run->train, batch, o, r));
-    vote(run, o->vote);
+    bool collective = run->reducer && (o->update || hl_program_merges(run->train));
+    if (o->update) vote(run, o->vote);
     halo_status st = hl_program_train(run->train, batch, o, r);
-    run->lost = run->reducer && st != HALO_OK && st != HALO_ERR_NONFINITE;
+    run->lost = collective && st != HALO_OK && st != HALO_ERR_NONFINITE;
+    if (!o->update) return run->lost ? st : hl_agree(run->ctx, st);
     memcpy(l->votes, r->votes, sizeof(l->votes));
     return st;
 }
@@ -83,7 +85,7 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
     hl_run *run = l->run;
-    int64_t parts = run->set.train.accumulate, m = hl_run_part(run->ctx, &run->set);
+    int64_t m = hl_run_part(run->ctx, &run->set), parts = hl_div_up(hl_range_len(hl_block_range(run->set.batch, run->ctx->ranks, 0)), m);
     double before[2] = {0, 0};
     hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
@@ -267,7 +269,7 @@ static halo_status make_padding(loop *l)
     size_t part = (size_t)hl_run_part(l->run->ctx, &l->run->set), volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
     if (l->run->ctx->ranks == 1) return HALO_OK;
     HL_TRY(hl_calloc(l->run->ctx, part * volume, sizeof(float), "a padded batch", &l->x));
-    HL_TRY(hl_calloc(l->run->ctx, part * (size_t)info->targets, sizeof(float), "a padded batch", &l->y));
+    HL_TRY(hl_calloc(l->run->ctx, part * (size_t)hl_target_values(info), sizeof(float), "a padded batch", &l->y));
     return hl_calloc(l->run->ctx, part, sizeof(double), "a padded batch", &l->weight);
 }
 

@@ -68,8 +68,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts `truth` (it is the caller's copy). */
-static double constant_error(double *truth, int64_t n)
+double hl_constant_error(double *truth, int64_t n)
 {
     qsort(truth, (size_t)n, sizeof(*truth), by_value);
     double median = n % 2 ? truth[n / 2] : 0.5 * (truth[n / 2 - 1] + truth[n / 2]), sum = 0;
@@ -97,7 +96,7 @@ static hl_score score_one(double *truth, const double *guess, int64_t n)
     for (int64_t i = 0; i < n; i++) s.error += fabs(truth[i] - guess[i]);
     s.error /= (double)n;
     s.correlation = correlation(truth, guess, n);
-    s.constant_error = constant_error(truth, n); /* last: sorts */
+    s.constant_error = hl_constant_error(truth, n); /* last: sorts */
     return s;
 }
 

@@ -22,8 +22,21 @@ void hl_metrics_destroy(hl_metrics *m);
 halo_status hl_metrics_add(hl_metrics *m, int64_t group, const float *truth, const float *prediction);
 
 int64_t hl_metrics_samples(const hl_metrics *m);
+/* min over c of mean |c - truth[i]|; sorts `truth`. */
+double hl_constant_error(double *truth, int64_t n);
 /* score[targets]; NaN correlation where a side is constant. per_group: average each group's predictions first. Returns the number of items scored. */
 halo_status hl_metrics_score(const hl_metrics *m, bool per_group, hl_score *score, int64_t *items);
+
+/*
+ * Targets that are volumes: every voxel is an item, nothing is kept per sample. Error and correlation are of all voxels; the constant's error is of all of
+ * them up to 2^20 per target, beyond that of a subset of at least half as many, spread evenly over samples and voxels (the same on every run).
+ */
+typedef struct hl_voxel_metrics hl_voxel_metrics;
+halo_status hl_voxel_metrics_create(halo_context *ctx, int targets, const hl_target *target, int64_t voxels, hl_voxel_metrics **metrics);
+void hl_voxel_metrics_destroy(hl_voxel_metrics *m);
+/* One sample: [targets, voxels] each, in stored units. */
+void hl_voxel_metrics_add(hl_voxel_metrics *m, const float *truth, const float *prediction);
+halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples);
 
 /* Physical value of a stored one. */
 double hl_physical(const hl_target *t, double stored);

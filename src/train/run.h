@@ -95,10 +95,11 @@ typedef struct hl_evaluation {
     const hl_target *target;
     hl_score *score, *group_score; /* [targets], owned; freed by hl_evaluation_free */
     int64_t items, groups;
+    int64_t voxels; /* of each target of a sample: 1, or those of a volume, which are scored one by one; group_score is then score */
     double seconds, samples_per_second;
 } hl_evaluation;
 
-/* Every sample of the split once. visit (may be NULL) gets each prediction in stored units, on rank 0. Collective; the same on all ranks. */
+/* Every sample of the split once. visit (may be NULL) gets each prediction [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
 typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);

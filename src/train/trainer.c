@@ -4,22 +4,18 @@
 
 struct halo_trainer {
     hl_run run;
-    int outputs;
-    size_t volume; /* cells of one input sample */
+    int64_t outputs; /* of one sample: T, or C D H W of a network that ends in a volume */
+    size_t volume;   /* cells of one input sample */
     /* one batch, for the last samples of a prediction */
     float *x, *y, *prediction;
     double *weight;
 };
 
-static halo_status check(halo_context *ctx, const halo_network *net, const halo_trainer_options *o)
+static halo_status check(halo_context *ctx, const halo_trainer_options *o)
 {
-    const int64_t *out = net->layer[net->layers - 1].out;
     if (o->size != sizeof(*o)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options has size %zu, this library expects %zu", o->size, sizeof(*o));
     if (o->batch < 1) return hl_fail(ctx, HALO_ERR_USAGE, "batch is %" PRId64 ", must be at least 1", o->batch);
     if (!(o->lr >= 0)) return hl_fail(ctx, HALO_ERR_USAGE, "lr is %g, must not be negative", o->lr);
-    if (out[1] != 1 || out[2] != 1 || out[3] != 1)
-        return hl_fail(ctx, HALO_ERR_SHAPE, "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", a trainer needs a vector",
-                       net->name, out[0], out[1], out[2], out[3]);
     return HALO_OK;
 }
 
@@ -58,7 +54,7 @@ static halo_status prepare(halo_trainer *t, const halo_network *net)
     hl_compile_options training = hl_run_compile_options(&run->set, true), evaluation = hl_run_compile_options(&run->set, false);
     HL_TRY(copy_network(run->ctx, net, &run->net));
     const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out;
-    t->outputs = (int)out[0];
+    t->outputs = out[0] * out[1] * out[2] * out[3];
     t->volume = (size_t)(in[0] * in[1] * in[2] * in[3]);
     HL_TRY(hl_context_device(run->ctx, &run->dev));
     HL_TRY(hl_model_create(run->ctx, run->dev, run->net, &optim, &run->model));
@@ -74,7 +70,7 @@ static halo_status prepare(halo_trainer *t, const halo_network *net)
 halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options, halo_trainer **out)
 {
     halo_trainer *t;
-    HL_TRY(check(ctx, net, options));
+    HL_TRY(check(ctx, options));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*t), "a trainer", &t));
     t->run.ctx = ctx;
     t->run.at.best = INFINITY;

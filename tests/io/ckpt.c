@@ -276,9 +276,12 @@ static void foreign(halo_context *ctx)
     fails_with(ctx, hl_ckpt_open(ctx, in_dir("none.h5"), &f), HALO_ERR_IO, "none.h5", "No such file",
                "no file");
     fails_with(ctx, hl_ckpt_open(ctx, iotest_dir, &f), HALO_ERR_IO, iotest_dir, "directory", "a directory");
-    int64_t ext[5] = {1, 1, 2, 2, 2};
+    int64_t ext[4] = {1, 2, 2, 2};
     float x[8] = {0};
-    MUST(hl_volumes_write(ctx, path, "prediction", ext, x));
+    hl_volumes *v;
+    MUST(hl_volumes_create(ctx, path, ext, &(hl_target){.name = "density"}, &v));
+    MUST(hl_volumes_add(v, x, "a", 0));
+    MUST(hl_volumes_close(v, true));
     fails_with(ctx, hl_ckpt_open(ctx, path, &f), HALO_ERR_FORMAT, "text.h5", "not a halo checkpoint",
                "an HDF5 file of something else");
 }
