@@ -79,8 +79,8 @@ static void want_state(hl_model *m, const hl_optim_spec *optim)
     m->has_state[1] = adam;
 }
 
-halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net,
-                            const hl_optim_spec *optim, hl_model **model)
+static halo_status create(halo_context *ctx, halo_device *dev, const struct halo_network *net,
+                          const hl_optim_spec *optim, bool outline, hl_model **model)
 {
     hl_model *m;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*m), "model", &m));
@@ -94,14 +94,26 @@ halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct ha
     HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset),
             destroy);
     lay_out(m);
-    HL_GOTO(st, allocate(m), destroy);
-    HL_GOTO(st, initialise(m), destroy);
+    if (!outline) HL_GOTO(st, allocate(m), destroy);
+    if (!outline) HL_GOTO(st, initialise(m), destroy);
     *model = m;
     return HALO_OK;
 
 destroy:
     hl_model_destroy(m);
     return st;
+}
+
+halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net,
+                            const hl_optim_spec *optim, hl_model **model)
+{
+    return create(ctx, dev, net, optim, false, model);
+}
+
+halo_status hl_model_outline(halo_context *ctx, halo_device *dev, const struct halo_network *net,
+                             const hl_optim_spec *optim, hl_model **model)
+{
+    return create(ctx, dev, net, optim, true, model);
 }
 
 void hl_model_destroy(hl_model *m)

@@ -31,6 +31,8 @@ typedef struct hl_optim_spec {
 
 /* Allocates on the context's device and initialises parameters by the context's seed. `optim` NULL: no gradients and no state (evaluation). */
 halo_status hl_model_create(halo_context *ctx, halo_device *dev, const struct halo_network *net, const hl_optim_spec *optim, hl_model **model);
+/* As hl_model_create, but without the arrays: shapes and places alone, for programs that are compiled up to `fit` to be looked at. */
+halo_status hl_model_outline(halo_context *ctx, halo_device *dev, const struct halo_network *net, const hl_optim_spec *optim, hl_model **model);
 void hl_model_destroy(hl_model *model);
 
 int hl_model_params(const hl_model *model, const hl_param_info **list);
@@ -82,6 +84,8 @@ int hl_program_gradients(const hl_program *program, hl_gradient *list);
 /* From now on runs with `update` are collective: gradients, losses and votes are summed over the ranks of the reducer, which was made of
  * hl_program_gradients and of hl_model_gradient_range, and is not owned. */
 halo_status hl_program_reduce(hl_program *program, hl_reducer *reducer);
+/* Statistics of batch norms are then those of all ranks, and every run of a program that has such layers is collective (hl_program_merges). */
+bool hl_program_merges(const hl_program *program);
 
 /* -------------------------------------------------------------------------------------------------------------- run */
 

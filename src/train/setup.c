@@ -208,7 +208,8 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
-    HL_TRY(hl_model_create(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
+    bool outline = after && strcmp(after, "bind") != 0; /* only to be looked at */
+    HL_TRY((outline ? hl_model_outline : hl_model_create)(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
     if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after, &run->train));
     if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, NULL, &run->eval));
     return HALO_OK;
