@@ -82,9 +82,23 @@ static bool parse_bytes(const char *text, int64_t *out)
 
 static bool in_range(const hl_key *key, double x) { return key->low == 0 && key->high == 0 ? true : x >= key->low && x <= key->high; }
 
+/* The allowed numbers in words, `from` before two bounds; a bound that nobody will meet is not named. */
+static void range_text(const hl_key *key, const char *from, hl_str *out)
+{
+    const double far = 1e12;
+    bool high = key->high < far;
+    if (key->low > 0 && key->low <= 1e-6) hl_str_add(out, "above 0");
+    else if (!high) hl_str_addf(out, "%.10g or more", key->low);
+    else hl_str_addf(out, "%s%.10g to %.10g", from, key->low, key->high);
+}
+
 static halo_status out_of_range(const place *at, const hl_key *key, const char *text)
 {
-    return complain(at, "'%s' is %s, must be from %g to %g", key->name, text, key->low, key->high);
+    hl_str range = {0};
+    range_text(key, "from ", &range);
+    halo_status st = complain(at, "'%s' is %s, must be %s", key->name, text, range.s ? range.s : "");
+    hl_str_free(&range);
+    return st;
 }
 
 static halo_status expected(const place *at, const hl_key *key, const char *what, const hl_yaml *v)
@@ -294,6 +308,15 @@ halo_status hl_config_apply(halo_context *ctx, hl_keys keys, void *settings, con
     return HALO_OK;
 }
 
+halo_status hl_config_load(halo_context *ctx, hl_keys keys, void *settings, const char *path)
+{
+    hl_yaml *root;
+    HL_TRY(hl_config_status(hl_yaml_load(ctx, path, &root)));
+    halo_status st = hl_config_apply(ctx, keys, settings, path, root);
+    hl_yaml_destroy(root);
+    return st;
+}
+
 static halo_status apply_text(place at, hl_keys keys, void *settings, const char *name, const char *value)
 {
     hl_yaml *root;
@@ -302,7 +325,7 @@ static halo_status apply_text(place at, hl_keys keys, void *settings, const char
     if (text.failed) return hl_fail(at.ctx, HALO_ERR_NOMEM, "out of memory: an override");
     halo_status st = hl_yaml_parse(at.ctx, at.name, text.s, text.len, &root);
     hl_str_free(&text);
-    if (st != HALO_OK) return st;
+    if (st != HALO_OK) return hl_config_status(st);
     if (root->kind == HL_YAML_MAP && root->items == 1) {
         root->item[0]->line = 0;
         st = apply_node(at, keys, name, root->item[0], settings);
@@ -436,10 +459,14 @@ static size_t write_section(hl_keys keys, const void *settings, size_t i, const 
 
 void hl_config_write(hl_keys keys, const void *settings, hl_str *out) { (void)write_section(keys, settings, 0, "", 0, out); }
 
-static const char *type_text(const hl_key *key)
+static void type_text(const hl_key *key, hl_str *out)
 {
-    static const char *const names[] = {"text", "", "whole number", "number", "true | false", "number or [D, H, W]", "list of words", "time", "size"};
-    return key->choices ? key->choices : names[key->type];
+    static const char *const names[] = {"text", "", "whole number", "number", "true | false", "number or [D, H, W]", "list", "time", "size"};
+    char word[HL_WORD_MAX];
+    if (key->type == HL_SETTING_WORDS && key->choices) hl_str_add(out, "list of ");
+    if (!key->choices) hl_str_add(out, names[key->type]);
+    for (int i = 0; key->choices && hl_choice(key->choices, i, word, sizeof(word)); i++) hl_str_addf(out, "%s%s", i ? " | " : "", word);
+    if (key->none) hl_str_addf(out, " | %s", key->none);
 }
 
 /* Long help is folded at 78 columns under its own indentation. */
@@ -463,12 +490,39 @@ static void fold(const char *text, int indent, hl_str *out)
     hl_str_add(out, "\n");
 }
 
+void hl_config_help_json(hl_keys keys, hl_json *j)
+{
+    hl_json_array(j, "keys");
+    for (size_t i = 0; i < keys.n; i++) {
+        const hl_key *k = &keys.key[i];
+        hl_str type = {0};
+        type_text(k, &type);
+        hl_json_object(j, NULL);
+        hl_json_string(j, "name", k->name);
+        hl_json_string(j, "type", type.s ? type.s : "");
+        if (k->low != 0 || k->high != 0) {
+            hl_json_number(j, "low", k->low);
+            hl_json_number(j, "high", k->high);
+        }
+        hl_json_string(j, "default", k->fallback);
+        hl_json_string(j, "help", k->help);
+        hl_json_end_object(j);
+        hl_str_free(&type);
+    }
+    hl_json_end_array(j);
+}
+
 void hl_config_help(hl_keys keys, hl_str *out)
 {
     for (size_t i = 0; i < keys.n; i++) {
         const hl_key *k = &keys.key[i];
-        hl_str_addf(out, "  %s: %s%s%s", k->name, type_text(k), k->none ? " | " : "", k->none ? k->none : "");
-        if (k->low != 0 || k->high != 0) hl_str_addf(out, " (%g to %g)", k->low, k->high);
+        hl_str_addf(out, "  %s: ", k->name);
+        type_text(k, out);
+        if (k->low != 0 || k->high != 0) {
+            hl_str_add(out, " (");
+            range_text(k, "", out);
+            hl_str_add(out, ")");
+        }
         hl_str_addf(out, "\n      default %s\n      ", *k->fallback ? k->fallback : "empty");
         fold(k->help, 6, out);
     }

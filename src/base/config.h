@@ -9,6 +9,7 @@
 #ifndef HL_CONFIG_H
 #define HL_CONFIG_H
 
+#include "base/json.h"
 #include "base/str.h"
 #include "base/yaml.h"
 
@@ -55,11 +56,20 @@ halo_status hl_config_apply(halo_context *ctx, hl_keys keys, void *settings, con
 /* Applies one "key=value" of the command line; value is YAML. */
 halo_status hl_config_override(halo_context *ctx, hl_keys keys, void *settings, const char *assignment);
 
+/* The status of reading a configuration or network file: one that is no YAML, or says what cannot be, is wrong use like a wrong key, whereas the content of
+ * a data file is not. */
+static inline halo_status hl_config_status(halo_status st) { return st == HALO_ERR_FORMAT ? HALO_ERR_USAGE : st; }
+
+/* Reads a file and applies it. */
+halo_status hl_config_load(halo_context *ctx, hl_keys keys, void *settings, const char *path);
+
 /* The whole of it as a YAML file that reads back equal. */
 void hl_config_write(hl_keys keys, const void *settings, hl_str *out);
 
 /* The page of `halo help config`: key, type, default, meaning. */
 void hl_config_help(hl_keys keys, hl_str *out);
+/* The same as the member "keys" of an object that the caller has opened. */
+void hl_config_help_json(hl_keys keys, hl_json *json);
 
 /* The field of a row as the words of a file. */
 void hl_config_value(const hl_key *key, const void *settings, hl_str *out);

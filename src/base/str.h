@@ -21,4 +21,7 @@ void hl_str_free(hl_str *b);
 /* Nearest of `n` names to `word` by edit distance, or NULL when none is near (distance > 1/3 of the length + 1). */
 const char *hl_nearest(const char *word, const char *const *names, size_t n);
 
+/* The ending of a counted noun: "%d file%s", n, HL_S(n). */
+#define HL_S(n) ((n) == 1 ? "" : "s")
+
 #endif

@@ -51,15 +51,6 @@ static int64_t option_number(const hl_invocation *inv, const char *name)
 
 /* ---------------------------------------------------------------------------------------------- settings */
 
-static halo_status apply_file(halo_context *ctx, const char *path, hl_universes_settings *s)
-{
-    hl_yaml *root;
-    HL_TRY(hl_yaml_load(ctx, path, &root));
-    halo_status st = hl_config_apply(ctx, hl_universes_keys(), s, path, root);
-    hl_yaml_destroy(root);
-    return st;
-}
-
 /* An option is the key of its name. */
 static halo_status apply_option(hl_invocation *inv, const char *name, hl_universes_settings *s)
 {
@@ -83,7 +74,7 @@ static bool is_key(const char *name)
 static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
 {
     HL_TRY(hl_config_defaults(inv->ctx, hl_universes_keys(), s));
-    if (hl_given(inv, "config")) HL_TRY(apply_file(inv->ctx, hl_option_text(inv, "config"), s));
+    if (hl_given(inv, "config")) HL_TRY(hl_config_load(inv->ctx, hl_universes_keys(), s, hl_option_text(inv, "config")));
     for (size_t i = 0; i < HL_COUNT(options); i++)
         if (is_key(options[i].name) && hl_given(inv, options[i].name))
             HL_TRY(apply_option(inv, options[i].name, s));
@@ -94,16 +85,37 @@ static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
 
 /* ---------------------------------------------------------------------------------------------- universe */
 
+static int64_t universes_of(const hl_universes_settings *s)
+{
+    return s->count + s->validation + s->test;
+}
+
+static int print_estimate(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_estimate *e)
+{
+    hl_json j = {0};
+    int64_t total = universes_of(s);
+    if (!inv->json) return HL_EXIT_OK;
+    hl_json_object(&j, NULL);
+    hl_json_int(&j, "universes", total);
+    hl_json_int(&j, "bytes", (int64_t)e->bytes);
+    hl_json_int(&j, "jobs", e->jobs);
+    hl_json_int(&j, "threads", e->threads);
+    hl_json_number(&j, "seconds", e->seconds * (double)total / e->jobs);
+    hl_json_int(&j, "file_bytes", (int64_t)e->file_bytes * total);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
 static void say_estimate(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_estimate *e)
 {
-    int64_t total = s->count + s->validation + s->test;
+    int64_t total = universes_of(s);
     double all = e->seconds * (double)total / e->jobs;
 
     HL_INFO(inv->ctx,
-            "%" PRId64 " universes of %" PRId64
+            "%" PRId64 " universe%s of %" PRId64
             "^3 cells, %g Mpc/h: %.2f GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
             "about %.0f s and at most %.2f GiB of files",
-            total, s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
+            total, total == 1 ? "" : "s", s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
             e->threads > 1 ? "s" : "", all, (double)(e->file_bytes * total) / 1073741824.0);
 }
 
@@ -123,8 +135,8 @@ static void show_progress(void *user, const hl_universes_progress *p)
     if (line->quiet || (p->done < p->total && p->seconds - line->last < (line->terminal ? 0.2 : 10.0)))
         return;
     line->last = p->seconds;
-    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universes, %.2f s each, %.0f s left%s",
-            line->terminal ? "\r\033[K" : "", p->done, p->total, made > 0 ? p->seconds / (double)made : 0.0,
+    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universe%s, %.2f s each, %.0f s left%s",
+            line->terminal ? "\r\033[K" : "", p->done, p->total, p->total == 1 ? "" : "s", made > 0 ? p->seconds / (double)made : 0.0,
             left, line->terminal && p->done < p->total ? "" : "\n");
 }
 
@@ -141,9 +153,9 @@ static int print_result(hl_invocation *inv, const hl_universes_settings *s, cons
 
     if (!inv->json) {
         HL_INFO(inv->ctx,
-                "%" PRId64 " universes in '%s', %" PRId64
+                "%" PRId64 " universe%s in '%s', %" PRId64
                 " of them from earlier; %.1f s, %.0f %% of the work in the FFT",
-                p->done, s->out, p->skipped, p->seconds, 100.0 * fft);
+                p->done, p->done == 1 ? "" : "s", s->out, p->skipped, p->seconds, 100.0 * fft);
         return HL_EXIT_OK;
     }
     hl_json_object(&json, NULL);
@@ -179,7 +191,8 @@ static int run_universe(hl_invocation *inv)
     if (st == HALO_OK) st = read_settings(inv, s);
     if (st == HALO_OK) st = hl_universes_estimate_run(inv->ctx, s, &estimate);
     if (st == HALO_OK && inv->ctx->rank == 0) say_estimate(inv, s, &estimate);
-    if (st == HALO_OK && !hl_given(inv, "dry-run")) {
+    if (st == HALO_OK && hl_given(inv, "dry-run")) rc = print_estimate(inv, s, &estimate);
+    else if (st == HALO_OK) {
         st = check_memory(inv->ctx, &estimate);
         if (st == HALO_OK) st = hl_universes_make(inv->ctx, s, &hooks, &result);
         if (st == HALO_OK && inv->ctx->rank == 0) rc = print_result(inv, s, &result);
@@ -229,7 +242,7 @@ static int run_pack(hl_invocation *inv)
     }
     halo_status st = hl_pack(inv->ctx, inv->arg[1], inv->arg[2], 9, &packed);
     if (st != HALO_OK) return hl_exit_code(st);
-    HL_INFO(inv->ctx, "%" PRId64 " samples as %s in '%s', %.2f MiB", packed.samples, packed.type, inv->arg[2],
+    HL_INFO(inv->ctx, "%" PRId64 " sample%s as %s in '%s', %.2f MiB", packed.samples, packed.samples == 1 ? "" : "s", packed.type, inv->arg[2],
             (double)packed.bytes / 1048576.0);
     if (!inv->json) return HL_EXIT_OK;
     hl_json_object(&json, NULL);
@@ -273,6 +286,13 @@ int hl_bench_synth(hl_invocation *inv)
 static int run_keys(hl_invocation *inv)
 {
     hl_str text = {0};
+    hl_json json = {0};
+    if (inv->json) {
+        hl_json_object(&json, NULL);
+        hl_config_help_json(hl_universes_keys(), &json);
+        hl_json_end_object(&json);
+        return hl_print_json(inv, &json);
+    }
     hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key "
                       "where there is such an option.\n\n");
     hl_config_help(hl_universes_keys(), &text);

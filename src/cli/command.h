@@ -10,8 +10,11 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* Exit codes of the program. */
+/* Exit codes of the program; exit.c has the one table of what they mean and which status gives which. */
 enum { HL_EXIT_OK = 0, HL_EXIT_FAILED = 1, HL_EXIT_USAGE = 2, HL_EXIT_STOPPED = 3 };
+int hl_exit_code(halo_status st);
+/* "0 done, 1 failed, ...": for help and man pages. */
+void hl_exit_text(hl_str *out);
 
 typedef enum hl_option_type { HL_OPT_FLAG = 0, HL_OPT_TEXT, HL_OPT_INT } hl_option_type;
 
@@ -61,8 +64,6 @@ int hl_option_index(const hl_command *c, const char *name);
 bool hl_given(const hl_invocation *inv, const char *name);
 const char *hl_option_text(const hl_invocation *inv, const char *name); /* NULL when not given */
 
-/* Exit code of a status. */
-int hl_exit_code(halo_status st);
 /* Ends all ranks, after an error that the others may not know of; the message is that of this rank. Does not return. */
 void hl_exit_all(hl_invocation *inv, halo_status st) __attribute__((noreturn));
 

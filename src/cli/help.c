@@ -6,6 +6,12 @@
 
 typedef struct common { const char *name, *help; char letter; } common;
 
+/* Options without a command. */
+static const common alone[] = {
+    {"help", "print this page", 'h'},
+    {"version", "print the version, the libraries of this build and their licences", 'V'},
+};
+
 static const common commons[] = {
     {"help", "print this page", 'h'},
     {"quiet", "errors only", 'q'},
@@ -37,21 +43,28 @@ static void fold(const char *text, int indent, hl_str *out)
     hl_str_add(out, "\n");
 }
 
-void hl_help_all(hl_str *out)
-{
-    hl_str_add(out, "usage: halo COMMAND [ARGUMENTS]\n\nTrains 3-D convolutional networks on scientific volumes.\n\n");
-    for (int i = 0; hl_commands[i]; i++) hl_str_addf(out, "  %-10s %s\n", hl_commands[i]->name, hl_commands[i]->summary);
-    hl_str_add(out, "\n'halo help COMMAND' tells more; 'halo help config' lists every configuration key, 'halo help networks' the\n"
-                    "networks and the layers of a network file. Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 stopped\n"
-                    "on request with a checkpoint.\n");
-}
-
 static void option_row(char letter, const char *name, const char *arg, const char *help, hl_str *out)
 {
     char left[64];
     if (letter) snprintf(left, sizeof(left), "-%c, --%s%s%s", letter, name, arg ? " " : "", arg ? arg : "");
     else snprintf(left, sizeof(left), "    --%s%s%s", name, arg ? " " : "", arg ? arg : "");
     hl_str_addf(out, "  %-24s %s\n", left, help);
+}
+
+void hl_help_all(hl_str *out)
+{
+    hl_str tail = {0};
+    hl_str_add(out, "usage: halo COMMAND [ARGUMENTS]\n       halo --version | --help\n\nTrains 3-D convolutional networks on scientific volumes.\n\n");
+    for (int i = 0; hl_commands[i]; i++) hl_str_addf(out, "  %-24s %s\n", hl_commands[i]->name, hl_commands[i]->summary);
+    hl_str_add(out, "\n");
+    for (size_t i = 0; i < HL_COUNT(alone); i++) option_row(alone[i].letter, alone[i].name, NULL, alone[i].help, out);
+    hl_str_add(&tail, "'halo help COMMAND' tells more; 'halo help config' lists every configuration key, 'halo help networks' the networks and the "
+                      "layers of a network file. Exit codes: ");
+    hl_exit_text(&tail);
+    hl_str_add(&tail, ".");
+    hl_str_add(out, "\n");
+    fold(tail.s ? tail.s : "", 0, out);
+    hl_str_free(&tail);
 }
 
 static void option_rows(const hl_command *c, hl_str *out, void (*row)(char, const char *, const char *, const char *, hl_str *))
@@ -111,7 +124,11 @@ void hl_man_page(const hl_command *c, hl_str *out)
             hl_str_addf(out, ".TP\n\\fBhalo\\-%s\\fR(1)\n", hl_commands[i]->name);
             roff(hl_commands[i]->summary, out);
         }
-        hl_str_add(out, ".SH EXIT STATUS\n0 done, 1 failed, 2 usage or configuration, 3 stopped on request with a checkpoint.\n");
+        hl_str_add(out, ".SH OPTIONS\n");
+        for (size_t i = 0; i < HL_COUNT(alone); i++) man_row(alone[i].letter, alone[i].name, NULL, alone[i].help, out);
+        hl_str_add(out, ".SH EXIT STATUS\n");
+        hl_exit_text(out);
+        hl_str_add(out, ".\n");
         return;
     }
     hl_str_addf(out, "\\fBhalo %s\\fR ", c->name);
@@ -120,7 +137,9 @@ void hl_man_page(const hl_command *c, hl_str *out)
     roff(c->details, out);
     hl_str_add(out, ".SH OPTIONS\n");
     option_rows(c, out, man_row);
-    hl_str_add(out, ".SH SEE ALSO\n\\fBhalo\\fR(1)\n");
+    hl_str_add(out, ".SH EXIT STATUS\n");
+    hl_exit_text(out);
+    hl_str_add(out, ".\n.SH SEE ALSO\n\\fBhalo\\fR(1)\n");
 }
 
 /* ------------------------------------------------------------------------------------------------------ completion */
@@ -130,6 +149,7 @@ void hl_completion(hl_str *out)
     hl_str_add(out, "# bash completion of halo; made from its option table\n_halo()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
                     "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
     for (int i = 0; hl_commands[i]; i++) hl_str_addf(out, "%s%s", i ? " " : "", hl_commands[i]->name);
+    for (size_t i = 0; i < HL_COUNT(alone); i++) hl_str_addf(out, " --%s", alone[i].name);
     hl_str_add(out, "'\n    else\n        case ${COMP_WORDS[1]} in\n");
     for (int i = 0; hl_commands[i]; i++) {
         const hl_command *c = hl_commands[i];

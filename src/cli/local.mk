@@ -11,6 +11,7 @@ halo_SOURCES += \
 	src/cli/cmd_train.c \
 	src/cli/command.h \
 	src/cli/commands.h \
+	src/cli/exit.c \
 	src/cli/help.c \
 	src/cli/main.c \
 	src/cli/ops_json.h \

@@ -57,7 +57,8 @@ static void start(const hl_progress_line *p)
     fprintf(stderr, "network   %s, %s parameters, %.1f GF a step, %s\n", run->net->name, count,
             program.flops_step * (double)run->set.train.accumulate * 1e-9, memory);
     fprintf(stderr, "device    %s\n", device.name);
-    fprintf(stderr, "training  batch %" PRId64 ", %" PRId64 " epochs, %s, seed %" PRId64 "%s%s\n", run->set.batch, run->set.train.epochs,
+    fprintf(stderr, "training  batch %" PRId64 ", %" PRId64 " epoch%s, %s, seed %" PRId64 "%s%s\n", run->set.batch, run->set.train.epochs,
+            HL_S(run->set.train.epochs),
             run->set.optimizer.name == HALO_SGD ? "sgd" : run->set.optimizer.name == HALO_NESTEROV ? "nesterov" :
             run->set.optimizer.name == HALO_ADAM ? "adam" : "adamw", run->set.seed, *run->set.output ? ", into " : "", run->set.output);
     if (run->at.step > 0) fprintf(stderr, "resumed   at step %" PRId64 ", epoch %" PRId64 "\n", run->at.step, run->at.epoch + 1);
@@ -71,14 +72,14 @@ static void step(hl_progress_line *p, const hl_event *e)
     p->last = hl_now();
     hl_duration(e->left, left, sizeof(left));
     fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  step %" PRId64 "  %3.0f %%  loss %.5f  lr %.2g  %.1f samples/s  %.0f GF/s  %s left%s",
-            p->terminal ? "\r\033[K" : "", e->epoch + 1, p->run->set.train.epochs, e->step, 100 * e->fraction, e->loss, e->lr,
+            p->terminal ? "\r\033[K" : "", e->epoch, p->run->set.train.epochs, e->step, 100 * e->fraction, e->loss, e->lr,
             e->samples_per_second, e->gflops, left, p->terminal ? "" : "\n");
     fflush(stderr);
 }
 
 static void validation(const hl_progress_line *p, const hl_event *e)
 {
-    fprintf(stderr, "%sepoch %" PRId64 "  validation loss %.5f%s  error/constant", p->terminal ? "\r\033[K" : "", e->epoch + 1, e->loss,
+    fprintf(stderr, "%sepoch %" PRId64 "  validation loss %.5f%s  error/constant", p->terminal ? "\r\033[K" : "", e->epoch, e->loss,
             e->best ? " (best)" : "");
     for (int i = 0; i < e->targets; i++)
         fprintf(stderr, "  %s %.2f", e->target[i].name, e->group_score[i].error / e->group_score[i].constant_error);
@@ -95,7 +96,7 @@ void hl_progress_event(void *user, const hl_event *e)
     case HL_EVENT_STEP: step(p, e); break;
     case HL_EVENT_EPOCH:
         if (!p->run->source[HL_VALIDATION])
-            fprintf(stderr, "%sepoch %" PRId64 "  loss %.5f  %.1f samples/s  %.0f GF/s\n", p->terminal ? "\r\033[K" : "", e->epoch + 1, e->loss,
+            fprintf(stderr, "%sepoch %" PRId64 "  loss %.5f  %.1f samples/s  %.0f GF/s\n", p->terminal ? "\r\033[K" : "", e->epoch, e->loss,
                     e->samples_per_second, e->gflops);
         break;
     case HL_EVENT_VALIDATION: validation(p, e); break;

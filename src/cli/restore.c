@@ -10,18 +10,23 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
+static halo_status settings_of_text(hl_invocation *inv, const char *path, const char *text, hl_settings *set)
+{
+    hl_yaml *root;
+    HL_TRY(hl_config_defaults(inv->ctx, hl_settings_keys(), set));
+    HL_TRY(hl_yaml_parse(inv->ctx, path, text, strlen(text), &root));
+    halo_status st = hl_config_apply(inv->ctx, hl_settings_keys(), set, path, root);
+    hl_yaml_destroy(root);
+    return st;
+}
+
 /* The settings that a checkpoint carries, then the overrides. */
 static halo_status settings_of_checkpoint(hl_invocation *inv, const char *path, hl_settings *set)
 {
     char *text, *network;
-    hl_yaml *root;
     HL_TRY(hl_state_peek(inv->ctx, path, &text, &network));
     free(network);
-    halo_status st = hl_config_defaults(inv->ctx, hl_settings_keys(), set);
-    if (st == HALO_OK && (st = hl_yaml_parse(inv->ctx, path, text, strlen(text), &root)) == HALO_OK) {
-        st = hl_config_apply(inv->ctx, hl_settings_keys(), set, path, root);
-        hl_yaml_destroy(root);
-    }
+    halo_status st = settings_of_text(inv, path, text, set);
     free(text);
     for (int i = 1; i < inv->args && st == HALO_OK; i++) st = hl_config_override(inv->ctx, hl_settings_keys(), set, inv->arg[i]);
     return st;
@@ -73,9 +78,21 @@ static halo_status load_weights(hl_run *run, const char *checkpoint)
     return hl_rundir_newest(run);
 }
 
+/* What training measured on its data and a CONFIG cannot know. */
+static halo_status take_measured(hl_invocation *inv, const char *path, const char *settings, hl_settings *set)
+{
+    hl_settings *then;
+    if (hl_settings_zscore(set) != HL_ZSCORE_OF_SET) return HALO_OK;
+    HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*then), "settings", &then));
+    halo_status st = settings_of_text(inv, path, settings, then);
+    if (st == HALO_OK) set->data.zscore = then->data.zscore;
+    free(then);
+    return st;
+}
+
 /* A checkpoint carries its network, so that nothing else is needed: *text of the one whose weights will be loaded, freed by the caller; NULL where only the
  * settings can tell. */
-static halo_status network_of_weights(hl_invocation *inv, const hl_settings *set, const char *checkpoint, char **text)
+static halo_status network_of_weights(hl_invocation *inv, hl_settings *set, const char *checkpoint, char **text)
 {
     char best[HL_TEXT_MAX + 32], *settings;
     *text = NULL;
@@ -83,8 +100,9 @@ static halo_status network_of_weights(hl_invocation *inv, const hl_settings *set
     if (!checkpoint && *set->output && hl_file_exists(best)) checkpoint = best;
     if (!checkpoint) return HALO_OK;
     HL_TRY(hl_state_peek(inv->ctx, checkpoint, &settings, text));
+    halo_status st = take_measured(inv, checkpoint, settings, set);
     free(settings);
-    return HALO_OK;
+    return st;
 }
 
 halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **out)

@@ -135,6 +135,22 @@ static halo_status set_ranges(halo_source *h, hl_h5 *file, double *v)
     return HALO_OK;
 }
 
+/* What cannot be turned into physical units and back. */
+static halo_status check_ranges(const halo_source *h, const hl_h5 *file)
+{
+    for (int t = 0; t < h->base.info.targets; t++) {
+        const hl_target *x = &h->base.info.target[t];
+        if (x->low == x->high)
+            return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': dataset 'y': the range of target '%s' is %g to %g: empty",
+                           file->path, x->name, x->low, x->high);
+        if (isfinite(x->std) && !(x->std > 0))
+            return hl_fail(file->ctx, HALO_ERR_FORMAT,
+                           "'%s': dataset 'y': the standard deviation of target '%s' is %g, must be above 0", file->path,
+                           x->name, x->std);
+    }
+    return HALO_OK;
+}
+
 static halo_status set_targets(halo_source *h, hl_h5 *file)
 {
     hl_source_info *info = &h->base.info;
@@ -153,7 +169,7 @@ static halo_status set_targets(halo_source *h, hl_h5 *file)
     if (st == HALO_OK) st = hl_calloc(file->ctx, (size_t)info->targets, sizeof(*v), "target ranges", &v);
     if (st == HALO_OK) st = set_ranges(h, file, v);
     free(v);
-    return st;
+    return st == HALO_OK ? check_ranges(h, file) : st;
 }
 
 /* Files of one set must mean the same by target 0. */
@@ -426,17 +442,17 @@ static halo_status set_up(halo_source *h, const hl_source_options *o)
     HL_TRY(read_rows(h, o));
     info->samples = h->rows * h->crops.count;
     int at = snprintf(info->description, sizeof(info->description),
-                      "%" PRId64 " samples of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                      "%" PRId64 " sample%s of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
                       " %s in '%.120s'",
-                      info->samples, info->ext[0], info->ext[1], info->ext[2], info->ext[3],
+                      info->samples, HL_S(info->samples), info->ext[0], info->ext[1], info->ext[2], info->ext[3],
                       hl_number_name(hl_dtype_number(info->dtype)), o->path);
     if (h->volumes && at > 0 && (size_t)at < sizeof(info->description))
         at += snprintf(info->description + at, sizeof(info->description) - (size_t)at,
                        ", targets %d x %" PRId64 " x %" PRId64 " x %" PRId64, info->targets, info->target_ext[0],
                        info->target_ext[1], info->target_ext[2]);
     if (info->groups < info->samples && at > 0 && (size_t)at < sizeof(info->description))
-        snprintf(info->description + at, sizeof(info->description) - (size_t)at, ", %" PRId64 " groups",
-                 info->groups);
+        snprintf(info->description + at, sizeof(info->description) - (size_t)at, ", %" PRId64 " group%s",
+                 info->groups, HL_S(info->groups));
     return HALO_OK;
 }
 

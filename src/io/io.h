@@ -80,7 +80,8 @@ void hl_source_close(hl_source *source);
 
 /* ----------------------------------------------------------------------------------------------------------- loader */
 
-typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_TRANSFORMS } hl_transform; /* applied per sample, in the order listed */
+/* Applied in the order listed. Means and deviations are each sample's own, but those of HL_STANDARD are given in the loader's options. */
+typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_STANDARD, HL_TRANSFORMS } hl_transform;
 
 typedef struct hl_loader_options {
     int64_t batch;         /* samples of one global step */
@@ -89,6 +90,7 @@ typedef struct hl_loader_options {
     bool drop_last;        /* training drops the last partial batch; evaluation pads it with weight 0 */
     hl_transform transform[4];
     int transforms;
+    double mean, std;      /* of HL_STANDARD; std above 0 */
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */
     uint64_t seed;

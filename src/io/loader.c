@@ -110,9 +110,12 @@ static halo_status prepare(hl_loader *l, int64_t id, float *x)
         bad = hl_first_nonfinite(x, l->cells);
         if (bad < l->cells) return bad_value(l, id, bad, "not a finite number:", x[bad]);
     }
-    for (int k = first; k < l->o.transforms; k++)
-        if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
+    for (int k = first; k < l->o.transforms; k++) {
+        if (l->o.transform[k] == HL_STANDARD)
+            hl_standardise(x, l->cells, l->o.mean, l->o.std);
+        else if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
             return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
+    }
     if (l->o.transforms > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
         return bad_value(l, id, bad, "after its transforms it holds", x[bad]);
     return HALO_OK;
@@ -335,6 +338,8 @@ static halo_status check_options(hl_loader *l)
     for (int k = 0; k < o->transforms; k++)
         if ((int)o->transform[k] < 0 || o->transform[k] >= HL_TRANSFORMS)
             return hl_fail(l->ctx, HALO_ERR_USAGE, "unknown transform");
+        else if (o->transform[k] == HL_STANDARD && !(o->std > 0))
+            return hl_fail(l->ctx, HALO_ERR_USAGE, "the standard deviation of the set is %g, must be above 0", o->std);
     if (o->cube && (info->ext[1] != info->ext[2] || info->ext[2] != info->ext[3]))
         return hl_fail(l->ctx, HALO_ERR_SHAPE,
                        "the symmetries of the cube need equal extents, samples are [%" PRId64 ", %" PRId64

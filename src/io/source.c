@@ -120,8 +120,8 @@ halo_status hl_source_fit(hl_source *s, const hl_source_options *o, const char *
         if (box[k] < 1) return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': %s has no cells", file, shape);
     if (want > channels || channels < 1)
         return hl_fail(s->ctx, HALO_ERR_SHAPE,
-                       "'%s': %s has %" PRId64 " channels, the network expects %" PRId64, file, shape,
-                       channels, want);
+                       "'%s': %s has %" PRId64 " channel%s, the network expects %" PRId64, file, shape,
+                       channels, HL_S(channels), want);
     HL_TRY(hl_crops_set(s->ctx, file, box, o, crops));
     s->info.ext[0] = want;
     memcpy(s->info.ext + 1, crops->ext, sizeof(crops->ext));
@@ -144,8 +144,8 @@ halo_status hl_source_part(halo_context *ctx, const hl_source_options *o, int64_
     *count = o->group_count ? o->group_count : groups - o->group_first;
     if (*first >= 0 && *count >= 1 && *first <= groups - *count) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_USAGE,
-                   "'%s' has %" PRId64 " universes, %" PRId64 " from number %" PRId64 " on are asked for",
-                   o->path, groups, o->group_count, o->group_first);
+                   "'%s' has %" PRId64 " universe%s, %" PRId64 " from number %" PRId64 " on are asked for",
+                   o->path, groups, HL_S(groups), o->group_count, o->group_first);
 }
 
 halo_status hl_source_targets(hl_source *s, const hl_source_options *o, const char *file, const char *dataset,
@@ -153,9 +153,8 @@ halo_status hl_source_targets(hl_source *s, const hl_source_options *o, const ch
 {
     if (o->outputs && o->outputs != count)
         return hl_fail(s->ctx, HALO_ERR_SHAPE,
-                       "'%s': dataset '%s' has %" PRId64 " targets per sample, the network has %" PRId64
-                       " outputs",
-                       file, dataset, count, o->outputs);
+                       "'%s': dataset '%s' has %" PRId64 " target%s per sample, the network has %" PRId64 " output%s", file,
+                       dataset, count, HL_S(count), o->outputs, HL_S(o->outputs));
     if (count < 0 || count > 1000000)
         return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': %" PRId64 " targets per sample", file, count);
     HL_TRY(hl_calloc(s->ctx, (size_t)count, sizeof(hl_target), "targets", &s->info.target));

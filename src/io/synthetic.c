@@ -154,8 +154,8 @@ static halo_status set_info(synthetic_source *s, const hl_source_options *o)
     if (info->samples < 1 || s->first < 0)
         return hl_fail(s->base.ctx, HALO_ERR_USAGE, "%" PRId64 " synthetic samples", info->samples);
     snprintf(info->description, sizeof(info->description),
-             "%" PRId64 " synthetic samples of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64,
-             info->samples, info->ext[0], info->ext[1], info->ext[2], info->ext[3]);
+             "%" PRId64 " synthetic sample%s of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64,
+             info->samples, HL_S(info->samples), info->ext[0], info->ext[1], info->ext[2], info->ext[3]);
     return HALO_OK;
 }
 

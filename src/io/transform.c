@@ -12,6 +12,8 @@ const char *hl_transform_name(hl_transform kind)
         return "over-mean";
     case HL_ZSCORE:
         return "z-score";
+    case HL_STANDARD:
+        return "standard";
     default:
         return "unknown";
     }
@@ -59,13 +61,18 @@ static bool over_mean(float *x, int64_t n)
     return true;
 }
 
+void hl_standardise(float *x, int64_t n, double mean, double std)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
+}
+
 static bool zscore(float *x, int64_t n)
 {
     double mean = mean_of(x, n), s = 0;
     for (int64_t i = 0; i < n; i++) s += ((double)x[i] - mean) * ((double)x[i] - mean);
     double std = sqrt(s / (double)n);
     if (!(std > 0)) return false;
-    for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
+    hl_standardise(x, n, mean, std);
     return true;
 }
 

@@ -268,9 +268,9 @@ static void describe(universe_source *u, const char *path)
     hl_source_info *info = &u->base.info;
     const int64_t *b = u->crops.box, *e = u->crops.ext;
     int at = snprintf(info->description, sizeof(info->description),
-                      "%" PRId64 " universes of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                      "%" PRId64 " universe%s of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
                       " %s in '%.100s' (CosmoUniverse)",
-                      u->files.count, b[0], b[1], b[2], info->ext[0],
+                      u->files.count, HL_S(u->files.count), b[0], b[1], b[2], info->ext[0],
                       hl_number_name(hl_dtype_number(info->dtype)), path);
     if (u->crops.count > 1 && at > 0 && (size_t)at < sizeof(info->description))
         snprintf(info->description + at, sizeof(info->description) - (size_t)at,

@@ -17,7 +17,7 @@ typedef enum hl_event_kind {
 typedef struct hl_event {
     hl_event_kind kind;
     int64_t step;  /* optimiser steps done in the whole run, resumed ones included */
-    int64_t epoch; /* from 0 */
+    int64_t epoch; /* from 1: the one that is being run, or was just ended; of start: the one to be run next */
     double fraction; /* of the planned steps, 0..1 */
     double loss, lr, grad_norm;
     double seconds, seconds_io, seconds_exposed; /* of this step; exposed: communication that nothing hid */

@@ -11,6 +11,7 @@ libhalo_core_la_SOURCES += \
 	src/train/runlog.c \
 	src/train/settings.c src/train/settings.h \
 	src/train/setup.c \
+	src/train/standard.c \
 	src/train/state.c \
 	src/train/trainer.c \
 	src/train/voxels.c

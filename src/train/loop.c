@@ -125,7 +125,7 @@ static double seconds_left(const loop *l)
 static void tell_step(loop *l, const hl_loaded *b, const hl_step_result *r, double lr, double seconds)
 {
     hl_run *run = l->run;
-    hl_event e = {.kind = HL_EVENT_STEP, .step = run->at.step, .epoch = run->at.epoch, .loss = r->loss, .lr = lr, .grad_norm = r->grad_norm,
+    hl_event e = {.kind = HL_EVENT_STEP, .step = run->at.step, .epoch = hl_run_epoch(run), .loss = r->loss, .lr = lr, .grad_norm = r->grad_norm,
                   .seconds = seconds, .seconds_io = b->seconds_waited, .elapsed = hl_now() - run->started, .left = seconds_left(l),
                   .seconds_exposed = seconds_exposed(l)};
     e.fraction = l->last_step > 0 ? (double)run->at.step / (double)l->last_step : 0;
@@ -178,7 +178,8 @@ static halo_status checkpoint(loop *l, bool best)
 static halo_status stop(loop *l, const char *reason)
 {
     HL_TRY(checkpoint(l, false));
-    hl_event e = {.kind = HL_EVENT_STOP, .step = l->run->at.step, .epoch = l->run->at.epoch, .status = "stopped", .reason = reason,
+    if (!*l->run->set.output) HL_WARN(l->run->ctx, "there is no 'output': nothing of this run was kept");
+    hl_event e = {.kind = HL_EVENT_STOP, .step = l->run->at.step, .epoch = hl_run_epoch(l->run), .status = "stopped", .reason = reason,
                   .elapsed = hl_now() - l->run->started};
     hl_run_tell(l->run, &e);
     return HALO_ERR_STOPPED;
@@ -220,7 +221,7 @@ static halo_status validate(loop *l, bool *best)
         run->at.best = v->loss;
         run->at.best_epoch = run->at.epoch;
     }
-    hl_event e = {.kind = HL_EVENT_VALIDATION, .step = run->at.step, .epoch = run->at.epoch - 1, .loss = v->loss, .seconds = v->seconds,
+    hl_event e = {.kind = HL_EVENT_VALIDATION, .step = run->at.step, .epoch = hl_run_epoch(run), .loss = v->loss, .seconds = v->seconds,
                   .samples_per_second = v->samples_per_second, .targets = v->targets, .target = v->target, .score = v->score,
                   .group_score = v->group_score, .items = v->items, .groups = v->groups, .best = *best};
     hl_run_tell(run, &e);
@@ -232,7 +233,7 @@ static halo_status end_epoch(loop *l)
 {
     hl_run *run = l->run;
     bool best;
-    hl_event e = {.kind = HL_EVENT_EPOCH, .step = run->at.step, .epoch = run->at.epoch, .loss = l->epoch_loss[0] / l->epoch_loss[1],
+    hl_event e = {.kind = HL_EVENT_EPOCH, .step = run->at.step, .epoch = hl_run_epoch(run), .loss = l->epoch_loss[0] / l->epoch_loss[1],
                   .samples_per_second = (double)l->samples / l->busy, .elapsed = hl_now() - run->started,
                   .gflops = l->flops_step * (double)(l->samples / run->set.batch) / l->busy * 1e-9};
     l->epoch_loss[0] = l->epoch_loss[1] = 0;
@@ -295,7 +296,7 @@ static halo_status conclude(loop *l, halo_status st)
     hl_run *run = l->run;
     const char *status = st == HALO_OK ? "done" : st == HALO_ERR_STOPPED ? "stopped" : "failed";
     if (st != HALO_ERR_STOPPED) {
-        hl_event e = {.kind = HL_EVENT_STOP, .step = run->at.step, .epoch = run->at.epoch, .status = status, .elapsed = hl_now() - run->started,
+        hl_event e = {.kind = HL_EVENT_STOP, .step = run->at.step, .epoch = hl_run_epoch(run), .status = status, .elapsed = hl_now() - run->started,
                       .reason = st == HALO_OK ? "the end" : halo_error_message(run->ctx)};
         hl_run_tell(run, &e);
     }
@@ -319,7 +320,7 @@ halo_status hl_run_train(hl_run *run)
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_write_config(run) : HALO_OK), destroy);
     run->seconds_before = run->at.seconds;
     start.step = run->at.step;
-    start.epoch = run->at.epoch;
+    start.epoch = run->at.epoch + 1;
     hl_run_tell(run, &start);
     st = run_epochs(&l);
     run->lost = run->lost || st == HALO_ERR_COMM;

@@ -63,6 +63,8 @@ halo_status hl_run_explain(halo_context *ctx, const hl_settings *set, const char
 
 halo_status hl_run_observe(hl_run *run, hl_observer call, void *user);
 void hl_run_tell(hl_run *run, const hl_event *event);
+/* The epoch, counted from 1, that the last step belonged to; 0 before the first step of all. */
+static inline int64_t hl_run_epoch(const hl_run *run) { return run->at.epoch + (run->at.step_in_epoch > 0); }
 
 /* The network of the settings for samples of ext (C D H W, 0 = from settings or the variant) and `outputs` targets. */
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net);
@@ -78,6 +80,9 @@ int hl_run_threads(const halo_context *ctx);
 halo_status hl_run_check_ranks(const hl_run *run);
 /* The reducer that the settings ask for, given to the training program. Nothing on one rank. */
 halo_status hl_run_make_reducer(hl_run *run);
+
+/* `data.zscore: set` becomes the mean and deviation of the training data, measured here. Collective. */
+halo_status hl_run_standardise(hl_run *run);
 
 /* The transforms of the settings into a loader's options. */
 void hl_run_transforms(const hl_settings *set, hl_loader_options *options);

@@ -157,7 +157,7 @@ free_steps:
 static halo_status save_as(hl_run *run, char *path)
 {
     halo_status st = hl_state_save(run, path);
-    hl_event e = {.kind = HL_EVENT_CHECKPOINT, .step = run->at.step, .epoch = run->at.epoch, .path = path};
+    hl_event e = {.kind = HL_EVENT_CHECKPOINT, .step = run->at.step, .epoch = hl_run_epoch(run), .path = path};
     if (st == HALO_OK) hl_run_tell(run, &e);
     free(path);
     return st;

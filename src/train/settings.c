@@ -2,6 +2,8 @@
 #include "train/settings.h"
 #include "base/file.h"
 
+#include <stdio.h>
+
 #define KEY(path, kind, field, ...) {.name = path, .type = kind, .offset = offsetof(hl_settings, field), __VA_ARGS__}
 #define MOST 9e15 /* whole numbers that a double holds */
 
@@ -48,6 +50,9 @@ static const hl_key keys[] = {
         .help = "cut each volume into sub-volumes of this size; splits go by universe"),
     KEY("data.transform", HL_SETTING_WORDS, data.transform, .fallback = "[log1p]", .choices = "log1p|over-mean|z-score",
         .help = "applied to each sample in this order: ln(1 + x), x / mean(x), (x - mean) / standard deviation"),
+    KEY("data.zscore", HL_SETTING_WORDS, data.zscore, .fallback = "sample",
+        .help = "what z-score subtracts and divides by: sample (each sample's own mean and deviation), set (those of all training samples, measured "
+                "before training and kept with the run), or [mean, deviation]"),
     KEY("data.augment", HL_SETTING_CHOICE, data.augment, .fallback = "none", .choices = "none|cube|shift|cube+shift",
         .help = "training only: the 48 symmetries of the cube; random shifts of whole periodic boxes"),
     KEY("data.synthetic", HL_SETTING_BOOL, data.synthetic, .fallback = "false",
@@ -133,6 +138,47 @@ static halo_status check_split(halo_context *ctx, const hl_words *w)
     return hl_fail(ctx, HALO_ERR_USAGE, "'data.split' must be two or three parts that add up to at most 1, such as [0.8, 0.1, 0.1]");
 }
 
+static bool is_number(const char *text, double *x)
+{
+    char *end;
+    *x = strtod(text, &end);
+    return end != text && !*end && isfinite(*x);
+}
+
+hl_zscore hl_settings_zscore(const hl_settings *s)
+{
+    const hl_words *w = &s->data.zscore;
+    return w->n == 2 ? HL_ZSCORE_GIVEN : w->n == 1 && strcmp(w->word[0], "set") == 0 ? HL_ZSCORE_OF_SET : HL_ZSCORE_OF_SAMPLE;
+}
+
+void hl_settings_set_zscore(hl_settings *s, double mean, double std)
+{
+    s->data.zscore.n = 2;
+    snprintf(s->data.zscore.word[0], HL_WORD_MAX, "%.17g", mean);
+    snprintf(s->data.zscore.word[1], HL_WORD_MAX, "%.17g", std);
+}
+
+static bool uses_zscore(const hl_settings *s)
+{
+    for (int i = 0; i < s->data.transform.n; i++)
+        if (strcmp(s->data.transform.word[i], "z-score") == 0) return true;
+    return false;
+}
+
+static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
+{
+    const hl_words *w = &s->data.zscore;
+    double mean, std;
+    if (s->data.transform.n > 4) return hl_fail(ctx, HALO_ERR_USAGE, "'data.transform' takes at most 4 words, it has %d", s->data.transform.n);
+    bool word = w->n == 1 && (strcmp(w->word[0], "sample") == 0 || strcmp(w->word[0], "set") == 0);
+    if (!word && !(w->n == 2 && is_number(w->word[0], &mean) && is_number(w->word[1], &std)))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' must be sample, set, or [mean, deviation] such as [0.5, 2]");
+    if (w->n == 2 && !(std > 0)) return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has a standard deviation of %s, must be above 0", w->word[1]);
+    if (hl_settings_zscore(s) != HL_ZSCORE_OF_SAMPLE && !uses_zscore(s))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has no use: there is no z-score in 'data.transform'");
+    return HALO_OK;
+}
+
 static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
 {
     for (int i = 0; i < w->n; i++) {
@@ -154,6 +200,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
+    HL_TRY(check_zscore(ctx, s));
     return check_split(ctx, &s->data.split);
 }
 
@@ -171,11 +218,7 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
     halo_status st;
     HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
     if (looks_like_file(config)) {
-        hl_yaml *root;
-        HL_GOTO(st, hl_yaml_load(ctx, config, &root), free_settings);
-        st = hl_config_apply(ctx, hl_settings_keys(), s, config, root);
-        hl_yaml_destroy(root);
-        if (st != HALO_OK) goto free_settings;
+        HL_GOTO(st, hl_config_load(ctx, hl_settings_keys(), s, config), free_settings);
     } else if (is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
     else {
         st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);

@@ -34,7 +34,7 @@ typedef struct hl_settings {
     struct {
         char train[HL_TEXT_MAX], validation[HL_TEXT_MAX], test[HL_TEXT_MAX], format[HL_TEXT_MAX];
         int64_t crop[3];
-        hl_words transform, split;
+        hl_words transform, zscore, split;
         int augment;
         bool synthetic;
         int64_t samples, prefetch;
@@ -69,6 +69,12 @@ typedef struct hl_settings {
     } reduce;
     int64_t memory_limit;
 } hl_settings;
+
+/* data.zscore: a word, or two numbers. */
+typedef enum hl_zscore { HL_ZSCORE_OF_SAMPLE = 0, HL_ZSCORE_OF_SET, HL_ZSCORE_GIVEN } hl_zscore;
+hl_zscore hl_settings_zscore(const hl_settings *s);
+/* Makes it [mean, std], of as many digits as are read back equal. */
+void hl_settings_set_zscore(hl_settings *s, double mean, double std);
 
 hl_keys hl_settings_keys(void);
 

@@ -27,13 +27,21 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
     return HALO_OK;
 }
 
+static hl_transform transform_of(const hl_settings *set, const char *word)
+{
+    if (strcmp(word, "log1p") == 0) return HL_LOG1P;
+    if (strcmp(word, "over-mean") == 0) return HL_OVER_MEAN;
+    return hl_settings_zscore(set) == HL_ZSCORE_OF_SAMPLE ? HL_ZSCORE : HL_STANDARD;
+}
+
 void hl_run_transforms(const hl_settings *set, hl_loader_options *o)
 {
     o->transforms = 0;
-    for (int i = 0; i < set->data.transform.n && i < (int)HL_COUNT(o->transform); i++) {
-        const char *word = set->data.transform.word[i];
-        o->transform[o->transforms++] = strcmp(word, "log1p") == 0 ? HL_LOG1P : strcmp(word, "over-mean") == 0 ? HL_OVER_MEAN : HL_ZSCORE;
-    }
+    for (int i = 0; i < set->data.transform.n && i < (int)HL_COUNT(o->transform); i++)
+        o->transform[o->transforms++] = transform_of(set, set->data.transform.word[i]);
+    if (hl_settings_zscore(set) != HL_ZSCORE_GIVEN) return;
+    o->mean = strtod(set->data.zscore.word[0], NULL);
+    o->std = strtod(set->data.zscore.word[1], NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ data */
@@ -111,7 +119,7 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : set->size[i];
     if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, NULL, net);
     if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
-        return halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : NULL, net);
+        return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : NULL, net));
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
     o.variant = *set->variant ? set->variant : NULL;
     o.wiring = strcmp(set->wiring, "paper") == 0 ? NULL : set->wiring;
@@ -136,7 +144,8 @@ static halo_status check_data(const hl_run *run, const hl_source_info *info)
                        run->net->name, in[0], in[1], in[2], in[3], has[0], has[1], has[2], has[3]);
     if (out[0] == info->targets && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
     if (!hl_target_volumes(info) && out[1] == 1 && out[2] == 1 && out[3] == 1)
-        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " outputs, the data has %d targets", run->net->name, out[0], info->targets);
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " output%s, the data has %d target%s", run->net->name, out[0], HL_S(out[0]),
+                       info->targets, HL_S(info->targets));
     return hl_fail(run->ctx, HALO_ERR_SHAPE,
                    "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", the targets are %d x %" PRId64 " x %" PRId64 " x %" PRId64
                    " (C D H W)",
@@ -245,6 +254,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     run->schedule = make_schedule(set);
     halo_status st;
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
+    if (splits) HL_GOTO(st, hl_run_standardise(run), destroy);
     HL_GOTO(st, make_programs_in_turn(run, need, after), destroy);
     *out = run;
     return HALO_OK;

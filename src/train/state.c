@@ -149,7 +149,7 @@ static halo_status check_network(hl_run *run, hl_ckpt *file, const char *path)
 /* Settings that decide the stream of samples and the schedule: another value would not continue the same run. */
 static halo_status check_settings(hl_run *run, hl_ckpt *file, const char *path)
 {
-    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.crop"};
+    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop"};
     char *text;
     HL_TRY(hl_ckpt_get_string(file, "settings", &text));
     hl_settings *then;
