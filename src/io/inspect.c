@@ -116,8 +116,9 @@ static halo_status try_source(halo_context *ctx, const char *path, inspector *in
 {
     hl_source *s = NULL;
     if (!hl_h5_has(in->file, "full") && !hl_h5_has(in->file, "x")) {
-        hl_str_addf(in->text, "HDF5 file '%s', not in one of halo's data formats\n", in->file->path);
-        hl_json_string(in->json, "format", "hdf5");
+        bool predicted = hl_h5_has(in->file, "prediction");
+        hl_str_addf(in->text, predicted ? "predicted volumes in '%s'\n" : "HDF5 file '%s', not in one of halo's data formats\n", in->file->path);
+        hl_json_string(in->json, "format", predicted ? "predictions" : "hdf5");
         return HALO_OK;
     }
     HL_TRY(hl_source_open(ctx, &(hl_source_options){.path = path}, &s));

@@ -175,6 +175,31 @@ halo_status hl_rundir_checkpoint(hl_run *run, bool best)
     return remove_old(run);
 }
 
+/* A broken checkpoint is a warning while there are others to try; another failure is one. */
+static halo_status try_load(hl_run *run, const char *path, bool with_progress, bool *broken)
+{
+    halo_context *ctx = run->ctx;
+    void (*log)(void *, halo_log_level, const char *) = ctx->log;
+    ctx->log = NULL;
+    halo_status st = hl_state_load(run, path, with_progress);
+    ctx->log = log;
+    *broken = st == HALO_ERR_FORMAT || st == HALO_ERR_IO;
+    if (*broken) HL_WARN(ctx, "%s: '%s' is not whole; trying the one before", halo_error_message(ctx), path);
+    else if (st != HALO_OK) hl_log(ctx, HALO_LOG_ERROR, "%s", halo_error_message(ctx));
+    return st;
+}
+
+static halo_status all_broken(const hl_run *run, size_t n, bool with_progress)
+{
+    const char *dir = run->set.output;
+    if (!with_progress)
+        return hl_fail(run->ctx, HALO_ERR_IO, "no checkpoint in '%s/checkpoints' is whole (%zu tried); '--checkpoint FILE' names another", dir, n);
+    return hl_fail(run->ctx, HALO_ERR_IO,
+                   "no checkpoint in '%s/checkpoints' is whole (%zu tried): go on from another with resume=FILE, such as its best.h5, or begin anew in another "
+                   "output",
+                   dir, n);
+}
+
 /* *chosen: the step of the one that was loaded, -1 if there is none. Of one rank. */
 static halo_status try_newest(hl_run *run, bool with_progress, int64_t *chosen)
 {
@@ -182,16 +207,16 @@ static halo_status try_newest(hl_run *run, bool with_progress, int64_t *chosen)
     size_t n;
     HL_TRY(list_steps(run, &steps, &n));
     halo_status st = HALO_OK;
-    for (size_t i = 0; i < n; i++) {
+    bool broken = n > 0;
+    for (size_t i = 0; i < n && broken; i++) {
         char *path;
         *chosen = steps[i];
         HL_GOTO(st, step_path(run, steps[i], &path), free_steps);
-        st = hl_state_load(run, path, with_progress);
+        st = try_load(run, path, with_progress, &broken);
         if (st == HALO_OK && with_progress) HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, path, run->at.step);
-        if (st == HALO_ERR_FORMAT || st == HALO_ERR_IO) HL_WARN(run->ctx, "'%s' is not whole; trying the one before", path);
         free(path);
-        if (st != HALO_ERR_FORMAT && st != HALO_ERR_IO) break;
     }
+    if (broken) st = all_broken(run, n, with_progress);
 free_steps:
     free(steps);
     return st;

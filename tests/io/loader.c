@@ -224,6 +224,71 @@ static void bad_data(halo_context *ctx)
     hl_source_close(s);
 }
 
+/* y is x and its negative: whatever is done to one must be done to the other. */
+static void target_volumes(halo_context *ctx)
+{
+    enum { cells = 64, samples = 6 };
+    const char *path = in_dir("twin.h5");
+    hl_writer *w = NULL;
+    hl_source *s = NULL;
+    float x[cells], y[2 * cells];
+    hl_writer_options o = {.ext = {1, 4, 4, 4}, .dtype = HALO_F32, .targets = 2, .target_ext = {4, 4, 4}, .periodic = true};
+    MUST(hl_writer_create(ctx, path, &o, &w));
+    for (int i = 0; i < samples; i++) {
+        for (int k = 0; k < cells; k++) {
+            x[k] = y[k] = (float)(i * cells + k + 1);
+            y[cells + k] = -x[k];
+        }
+        MUST(hl_writer_add(w, x, y, -1));
+    }
+    MUST(hl_writer_close(w, true));
+    for (int side = 4; side >= 2; side -= 2) {
+        bool same = true, moved = false;
+        int64_t n = (int64_t)side * side * side, seen = 0;
+        hl_loader_options lo = {.batch = 4, .cube = true, .shift = side == 4, .seed = 3, .shuffle = true};
+        MUST(hl_source_open(ctx, &(hl_source_options){.path = path, .crop = {side, side, side}}, &s));
+        hl_loader *l = create(ctx, s, lo);
+        MUST(hl_loader_start(l, 0, 0));
+        for (const hl_loaded *b = NULL; hl_loader_next(l, &b) == HALO_OK && b;)
+            for (int64_t i = 0; i < b->samples; i++) {
+                const float *bx = b->x + i * n, *by = b->y + i * 2 * n;
+                seen += b->id[i] >= 0;
+                for (int64_t k = 0; k < n; k++) {
+                    same = same && by[k] == bx[k] && by[n + k] == -bx[k];
+                    moved = moved || (k > 0 && b->id[i] >= 0 && bx[k] < bx[k - 1]);
+                }
+            }
+        tap_ok(same && moved && seen == s->info.samples && hl_target_values(&s->info) == 2 * n,
+               "target volumes of side %d are cut, turned and shifted as their samples are", side);
+        hl_loader_destroy(l);
+        hl_source_close(s);
+    }
+}
+
+static void standard(halo_context *ctx, hl_source *s)
+{
+    const hl_loaded *a = NULL, *b = NULL;
+    hl_loader_options o = {.batch = 4};
+    hl_loader *plain = create(ctx, s, o), *l;
+    o.transform[0] = HL_STANDARD;
+    o.transforms = 1;
+    o.mean = 2;
+    o.std = 0.5;
+    l = create(ctx, s, o);
+    MUST(hl_loader_start(plain, 0, 0));
+    MUST(hl_loader_start(l, 0, 0));
+    MUST(hl_loader_next(plain, &a));
+    MUST(hl_loader_next(l, &b));
+    bool good = true;
+    for (int i = 0; i < 4 * 2 * 216; i++) good = good && b->x[i] == (float)(((double)a->x[i] - 2) / 0.5);
+    tap_ok(good, "a z-score with a given mean and deviation");
+    hl_loader_destroy(plain);
+    hl_loader_destroy(l);
+    o.std = 0;
+    o.ranks = 1;
+    fails_with(ctx, hl_loader_create(ctx, s, &o, &l), HALO_ERR_USAGE, "standard deviation", "above 0", "but not with a deviation of 0");
+}
+
 static void bad_options(halo_context *ctx, hl_source *s)
 {
     hl_loader *l = NULL;
@@ -251,6 +316,8 @@ int main(void)
     reading_ahead(ctx, s);
     giving_up(ctx, s);
     bad_data(ctx);
+    target_volumes(ctx);
+    standard(ctx, s);
     bad_options(ctx, s);
     hl_source_close(s);
     return iotest_end(ctx);

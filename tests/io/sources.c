@@ -339,6 +339,23 @@ static void no_targets(halo_context *ctx)
            "a file that is given up leaves nothing");
 }
 
+/* Ranges that cannot be turned into physical units. */
+static void bad_ranges(halo_context *ctx)
+{
+    static const hl_target target[2] = {{.name = "a", .low = 3, .high = 3, .mean = NAN, .std = NAN},
+                                        {.name = "b", .low = NAN, .high = NAN, .mean = 1, .std = 0}};
+    for (int k = 0; k < 2; k++) {
+        hl_writer *w = NULL;
+        float x[8] = {0};
+        MUST(hl_writer_create(ctx, in_dir("range.h5"),
+                              &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32, .targets = 1, .target = &target[k]}, &w));
+        MUST(hl_writer_add(w, x, x, -1));
+        MUST(hl_writer_close(w, true));
+        fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("range.h5")}), HALO_ERR_FORMAT, "range.h5",
+                   k ? "deviation of target 'b' is 0" : "target 'a' is 3 to 3", "a range of no width");
+    }
+}
+
 static void synthetic(halo_context *ctx)
 {
     hl_source_options o = {.synthetic = true,
@@ -511,6 +528,7 @@ int main(void)
     types(ctx);
     several_files(ctx);
     no_targets(ctx);
+    bad_ranges(ctx);
     synthetic(ctx);
     bad_universes(ctx);
     bad_halo(ctx);

@@ -54,11 +54,54 @@ static void metrics(void)
     hl_metrics_destroy(m);
 }
 
+/* A noisy prediction of a value that varies over both samples and voxels, far from 0. */
+static void noisy(int64_t sample, int64_t voxel, float *truth, float *guess)
+{
+    uint64_t i = (uint64_t)(sample * 4099 + voxel), h = (i + 1) * UINT64_C(0xD1342543DE82EF95);
+    double u = (double)(h >> 40) / 16777216, v = (double)(h >> 16 & 0xFFFFFF) / 16777216;
+    *truth = (float)(1000 + u * u);
+    *guess = (float)(1000 + u * u + 0.3 * (v - 0.4));
+}
+
+/* voxels.c against metrics.c, for which every voxel is a sample. */
+static void voxel_metrics(int64_t samples, int64_t voxels, double tolerance, const char *what)
+{
+    hl_target t = {.name = "a", .low = NAN, .high = NAN, .mean = NAN, .std = NAN};
+    hl_voxel_metrics *m = NULL;
+    hl_metrics *all = NULL;
+    hl_score s, want;
+    int64_t items;
+    float *truth = calloc((size_t)voxels, sizeof(*truth)), *guess = calloc((size_t)voxels, sizeof(*guess));
+    if (!truth || !guess || hl_voxel_metrics_create(ctx, 1, &t, voxels, &m) != HALO_OK || hl_metrics_create(ctx, 1, &t, &all) != HALO_OK) {
+        tap_ok(false, "memory for %s", what);
+        return;
+    }
+    for (int64_t n = 0; n < samples; n++) {
+        for (int64_t i = 0; i < voxels; i++) {
+            noisy(n, i, &truth[i], &guess[i]);
+            add(all, n, truth[i], guess[i]);
+        }
+        hl_voxel_metrics_add(m, truth, guess);
+    }
+    (void)hl_voxel_metrics_score(m, &s, &items);
+    (void)hl_metrics_score(all, false, &want, NULL);
+    tap_ok(items == samples && fabs(s.error - want.error) <= 1e-9 * want.error && fabs(s.correlation - want.correlation) <= 1e-9,
+           "%s: error %.9g and correlation %.9g of voxels", what, s.error, s.correlation);
+    tap_ok(fabs(s.constant_error - want.constant_error) <= tolerance * want.constant_error, "%s: the constant's error is %.9g, all voxels give %.9g", what,
+           s.constant_error, want.constant_error);
+    hl_voxel_metrics_destroy(m);
+    hl_metrics_destroy(all);
+    free(truth);
+    free(guess);
+}
+
 int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) return 1;
     schedules();
     metrics();
+    voxel_metrics(5, 64, 1e-9, "few voxels");
+    voxel_metrics(24, 64 * 64 * 32, 2e-3, "more voxels than are kept");
     halo_context_destroy(ctx);
     return tap_done();
 }
