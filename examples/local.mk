@@ -12,3 +12,7 @@ dist_check_SCRIPTS += tests/cli/insitu.test
 examples_insitu_SOURCES = examples/insitu.c
 examples_insitu_CPPFLAGS = -I$(top_srcdir)/include
 examples_insitu_LDADD = libhalo.la -lm
+
+# Scripts to start from, as tests/slurm submits them; data, because sbatch reads them and nobody runs them
+slurmexamplesdir = $(docdir)/examples/slurm
+dist_slurmexamples_DATA = examples/slurm/cpu.sbatch examples/slurm/hybrid.sbatch examples/slurm/gpu.sbatch

@@ -50,6 +50,7 @@ static double drift_factor(const hl_cosmology *c, double from, double to, double
 /* x = q + d1 psi1 + d2 psi2, q the point (i, j, k) of the lattice. */
 static void place_particles(const hl_cosmology *c, double a, int threads, hl_particles *p)
 {
+    (void)threads; /* without OpenMP */
     hl_lpt_growth g = hl_lpt_growth_at(c, a);
     double cell = p->box / (double)p->side;
 
@@ -102,6 +103,7 @@ static hl_cola_moment moment_at(const hl_cosmology *c, double from, double mid, 
 
 static void drift(const hl_cola_moment *m, int threads, hl_particles *p)
 {
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < p->count; i++)
         for (int d = 0; d < 3; d++)
