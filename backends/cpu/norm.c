@@ -36,6 +36,7 @@ typedef struct norm_run {
     const norm_plan *p;
     float *ptr[3];
     const double *stat;
+    int64_t pieces; /* of samples that are there: the first ones */
 } norm_run;
 
 /* Least common multiple with HL_TILE. */
@@ -158,10 +159,10 @@ static void stats_piece(void *arg, int64_t i)
 }
 
 /* Pieces of a group in order, channels of a feature in order. */
-static void merge_moments(const norm_plan *p, double *stat)
+static void merge_moments(const norm_plan *p, int64_t pieces, double *stat)
 {
     for (int64_t i = 0; i < p->groups * p->features * 3; i++) stat[i] = 0;
-    for (int64_t i = 0; i < p->pieces; i++) {
+    for (int64_t i = 0; i < pieces; i++) {
         piece w = piece_at(p, i);
         for (int64_t c = 0; c < w.lanes; c++) {
             const double *v = p->sums + i * 3 * p->lanes + 3 * c;
@@ -194,10 +195,10 @@ static void backward_stats_piece(void *arg, int64_t i)
     fold_tile(product, tile, lanes, found + p->lanes);
 }
 
-static void merge_sums(const norm_plan *p, const double *stat, double *stat2)
+static void merge_sums(const norm_plan *p, int64_t pieces, const double *stat, double *stat2)
 {
     for (int64_t i = 0; i < p->groups * p->channels * 2; i++) stat2[i] = 0;
-    for (int64_t i = 0; i < p->pieces; i++) {
+    for (int64_t i = 0; i < pieces; i++) {
         piece w = piece_at(p, i);
         for (int64_t k = 0; k < w.lanes; k++) {
             int64_t c = w.b * p->lanes + k;
@@ -260,14 +261,14 @@ static void backward_factors(const norm_plan *p, const double *stat, const doubl
         }
 }
 
-/* Tiles [4][tile] of the factors for a piece; zero beyond the channels, so that padding lanes stay zero. */
-static const float *tiles_of(const norm_plan *p, const piece *w, int64_t tile)
+/* Tiles [4][tile] of the factors for a piece; zero beyond the channels, so that padding lanes stay zero, and for a sample that is none. */
+static const float *tiles_of(const norm_plan *p, const piece *w, int64_t tile, bool none)
 {
     float *tiles = (float *)(p->work + w->index * 3 * longest_tile(p));
     for (int k = 0; k < 4; k++)
         for (int64_t t = 0; t < tile; t++) {
             int64_t c = w->b * p->lanes + t % w->whole_lanes;
-            tiles[k * tile + t] = c < p->channels ? *affine_of(p, k, w->g, c) : 0;
+            tiles[k * tile + t] = c < p->channels && !none ? *affine_of(p, k, w->g, c) : 0;
         }
     return tiles;
 }
@@ -280,7 +281,7 @@ static void apply_piece(void *arg, int64_t i)
     const hl_kern *kern = p->super.dev->kern;
     piece w = piece_at(p, i);
     int64_t tile = tile_of(p, &w), at[HL_RUN_OPERANDS], n;
-    const float *t = tiles_of(p, &w, tile);
+    const float *t = tiles_of(p, &w, tile, d->kind == HALO_OP_NORM_BWD_APPLY && i >= r->pieces);
     hl_walk walk = hl_walk_begin(w.runs, w.range);
     while ((n = hl_walk_next(&walk, INT64_MAX, at)) > 0) {
         const float *x = r->ptr[0] + w.shift[0] + at[0];
@@ -410,14 +411,15 @@ static halo_status norm_do(halo_plan *plan, const halo_op_args *args)
     float *gamma = VECTOR(float, d, args, HALO_WT), *beta = VECTOR(float, d, args, HALO_B), *running = VECTOR(float, d, args, HALO_RUN);
     norm_run r = {.p = p, .stat = stat};
     for (int k = 0; k < p->operands; k++) r.ptr[k] = args->ptr[p->role[k]];
+    r.pieces = p->pieces - hl_padding_samples(args->record, p->x->ext[HALO_N]) * p->blocks * p->sections;
     switch (d->kind) {
     case HALO_OP_NORM_STATS:
-        hl_parallel(p->super.dev, p->pieces, stats_piece, &r);
-        merge_moments(p, stat);
+        hl_parallel(p->super.dev, r.pieces, stats_piece, &r);
+        merge_moments(p, r.pieces, stat);
         break;
     case HALO_OP_NORM_BWD_STATS:
-        hl_parallel(p->super.dev, p->pieces, backward_stats_piece, &r);
-        merge_sums(p, stat, stat2);
+        hl_parallel(p->super.dev, r.pieces, backward_stats_piece, &r);
+        merge_sums(p, r.pieces, stat, stat2);
         break;
     case HALO_OP_NORM_APPLY:
         forward_factors(p, stat, running, gamma, beta);

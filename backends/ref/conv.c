@@ -60,16 +60,38 @@ static int64_t scratch(const halo_op_desc *d, const halo_operand *x, const halo_
 
 /* ----------------------------------------------------------------------------------------------------------- forward */
 
+/* y[p] += w x[p step]. */
+static void add_row(int64_t n, int64_t step, double w, const double *restrict x, double *restrict y)
+{
+    if (step == 1) {
+#pragma omp simd
+        for (int64_t p = 0; p < n; p++) y[p] += w * x[p];
+    } else {
+        for (int64_t p = 0; p < n; p++) y[p] += w * x[p * step];
+    }
+}
+
+static double dot_row(int64_t n, int64_t step, const double *x, const double *y)
+{
+    double sum = 0;
+    if (step == 1) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t p = 0; p < n; p++) sum += y[p] * x[p];
+    } else {
+        for (int64_t p = 0; p < n; p++) sum += y[p] * x[p * step];
+    }
+    return sum;
+}
+
 /* y[p] += w x[p s + k l] for one (o, i, k). */
 static void forward_tap(const shape *s, const int64_t k[3], double w, const double *x, double *y)
 {
     const halo_window *g = &s->w;
-    int64_t step = g->stride[2];
     for (int64_t d = 0; d < s->p[0]; d++)
         for (int64_t h = 0; h < s->p[1]; h++, y += s->p[2]) {
             int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
             const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
-            for (int64_t p = 0; p < s->p[2]; p++) y[p] += w * row[p * step];
+            add_row(s->p[2], g->stride[2], w, row, y);
         }
 }
 
@@ -144,7 +166,10 @@ static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3
         for (int64_t h = r[1].lo; h < r[1].hi; h++) {
             const double *from = dy + ((d - p_lo[0]) * e[1] + h - p_lo[1]) * e[2] - p_lo[2];
             int64_t to = ((d * g->stride[0] + r[0].shift) * q[1] + h * g->stride[1] + r[1].shift) * q[2] + r[2].shift;
-            for (int64_t p = r[2].lo; p < r[2].hi; p++) dx[to + p * g->stride[2]] += w * from[p];
+            if (g->stride[2] == 1)
+                add_row(r[2].hi - r[2].lo, 1, w, from + r[2].lo, dx + to + r[2].lo);
+            else
+                for (int64_t p = r[2].lo; p < r[2].hi; p++) dx[to + p * g->stride[2]] += w * from[p];
         }
 }
 
@@ -210,7 +235,7 @@ static double weight_tap(const shape *s, const int64_t k[3], const double *x, co
         for (int64_t h = 0; h < s->p[1]; h++, dy += s->p[2]) {
             int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
             const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
-            for (int64_t p = 0; p < s->p[2]; p++) sum += dy[p] * row[p * g->stride[2]];
+            sum += dot_row(s->p[2], g->stride[2], row, dy);
         }
     return sum;
 }

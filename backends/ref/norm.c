@@ -14,15 +14,16 @@
 
 /* How the statistics are indexed. */
 typedef struct shape {
-    int64_t g, f, c, per_f, samples; /* groups, features, channels, channels per feature, samples per group */
+    int64_t g, f, c, per_f, samples; /* groups, features, channels, channels per feature, samples per group that are there */
 } shape;
 
-static shape shape_of(const halo_op_desc *d)
+static shape shape_of(const halo_op_desc *d, const halo_step_record *record)
 {
     const int64_t *e = d->t[HALO_X].ext;
-    shape s = {.g = d->per_sample ? e[HALO_N] : 1, .f = d->groups > 0 ? d->groups : e[HALO_C], .c = e[HALO_C]};
+    int64_t there = e[HALO_N] - hl_padding_samples(record, e[HALO_N]);
+    shape s = {.g = d->per_sample ? there : 1, .f = d->groups > 0 ? d->groups : e[HALO_C], .c = e[HALO_C]};
     s.per_f = s.c / s.f;
-    s.samples = d->per_sample ? 1 : e[HALO_N];
+    s.samples = d->per_sample ? 1 : there;
     return s;
 }
 
@@ -70,12 +71,12 @@ static int stats_candidates(halo_device *dev, const halo_op_desc *d, halo_candid
 static halo_status stats_run(halo_plan *plan, const halo_op_args *args)
 {
     ref_view x = ref_operand(plan, args, HALO_X), stat = ref_operand(plan, args, HALO_STAT);
-    shape s = shape_of(&plan->d);
+    shape s = shape_of(&plan->d, args->record);
     double count = (double)(ref_sample_size(x.op) / s.c * s.per_f * s.samples);
     for (int64_t g = 0; g < s.g; g++)
         for (int64_t f = 0; f < s.f; f++) {
             ref_row r = ref_rows_of(x.op, g, s.samples, f * s.per_f, s.per_f);
-            double mean = power_sum(&x, r, 0, 1) / count, v[3] = {count, mean, power_sum(&x, r, mean, 2)};
+            double mean = count > 0 ? power_sum(&x, r, 0, 1) / count : 0, v[3] = {count, mean, power_sum(&x, r, mean, 2)};
             ref_write_flat(&stat, (g * s.f + f) * 3, 3, v);
         }
     return HALO_OK;
@@ -117,7 +118,7 @@ static halo_status apply_run(halo_plan *plan, const halo_op_args *args)
              stat = ref_operand(plan, args, HALO_STAT);
     ref_view gamma = ref_operand(plan, args, HALO_WT), beta = ref_operand(plan, args, HALO_B),
              run = ref_operand(plan, args, HALO_RUN);
-    shape s = shape_of(d);
+    shape s = shape_of(d, args->record);
     double a[REF_ROW], w, b;
     for (ref_row r = ref_rows(x.op); ref_more(&r); ref_next(&r)) {
         int64_t c = r.i[HALO_C], g = d->per_sample ? r.i[HALO_N] : 0;
@@ -148,7 +149,7 @@ static halo_status backward_stats_run(halo_plan *plan, const halo_op_args *args)
     const halo_op_desc *d = &plan->d;
     ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
     ref_view stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
-    shape s = shape_of(d);
+    shape s = shape_of(d, args->record);
     double a[REF_ROW], e[REF_ROW];
     for (int64_t g = 0; g < s.g; g++)
         for (int64_t c = 0; c < s.c; c++) {
@@ -211,6 +212,7 @@ static void backward_data(const halo_op_desc *d, const shape *s, const ref_view 
     double a[REF_ROW], e[REF_ROW], sums[2], w;
     for (ref_row r = ref_rows(x->op); ref_more(&r); ref_next(&r)) {
         int64_t c = r.i[HALO_C], g = d->per_sample ? r.i[HALO_N] : 0;
+        bool none = r.i[HALO_N] >= (d->per_sample ? s->g : s->samples);
         moments k = moments_of(d, stat, g * s->f + c / s->per_f);
         feature_sums(s, stat2, gamma, g, c / s->per_f, sums);
         ref_read_flat(gamma, c, 1, &w);
@@ -218,7 +220,7 @@ static void backward_data(const halo_op_desc *d, const shape *s, const ref_view 
         ref_read(dy, &r, e);
         for (int64_t i = 0; i < r.count; i++) {
             double xhat = (a[i] - k.mean) * k.inv;
-            e[i] = (w * e[i] - sums[0] / k.m - xhat * sums[1] / k.m) * k.inv;
+            e[i] = none ? 0 : (w * e[i] - sums[0] / k.m - xhat * sums[1] / k.m) * k.inv;
         }
         ref_write(dx, &r, e);
     }
@@ -232,7 +234,7 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
     ref_view stat = ref_operand(plan, args, HALO_STAT), stat2 = ref_operand(plan, args, HALO_STAT2);
     ref_view gamma = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW),
              db = ref_operand(plan, args, HALO_DB);
-    shape s = shape_of(d);
+    shape s = shape_of(d, args->record);
     if (dx.op) backward_data(d, &s, &x, &dy, &dx, &stat, &stat2, &gamma);
     backward_weights(d, &s, &stat2, &dw, 1);
     backward_weights(d, &s, &stat2, &db, 0);

@@ -218,6 +218,9 @@ typedef struct halo_step_record {
     double loss_scale; /* DX of a loss is multiplied by loss_scale / (sum of sample weights over all ranks) */
     double weight_sum; /* that sum, known before the step */
     int32_t skip;      /* updates do nothing */
+    /* Where `batch` is not 0: of so many samples the last `padding` are none (their weight is 0). Statistics of norms leave them out, and norms give them a
+     * DX of 0. An operand whose N is a multiple of `batch` has that many times as many of each. */
+    int64_t batch, padding;
 } halo_step_record;
 
 typedef struct halo_device halo_device;

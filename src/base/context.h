@@ -17,6 +17,7 @@ struct halo_context {
     uint64_t seed;
     int threads;
     char backend[16], isa[16]; /* "" = choose */
+    bool f64;                  /* compute in double: ref alone can */
     int rank, ranks;           /* of the communicator; 0 and 1 without */
     struct halo_comm *comm;    /* owned, destroyed through comm_destroy */
     void (*comm_destroy)(struct halo_comm *);

@@ -169,7 +169,13 @@ struct hl_program {
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;
+    double *statistics;   /* host room for merging those of norms over ranks; NULL: not needed */
+    double merge_seconds; /* of all steps, for that */
 };
+
+/* statistics.c: room for merging; after a step of a norm, what the next one uses is that of all ranks. */
+halo_status hl_statistics_prepare(hl_program *p);
+halo_status hl_statistics_merge(hl_program *p, hl_step *s);
 
 /* -------------------------------------------------------------------------------------- building, in ir.c */
 

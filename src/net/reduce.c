@@ -73,5 +73,5 @@ halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
     free(p->complete);
     p->complete = list;
     p->reducer = reducer;
-    return HALO_OK;
+    return hl_statistics_prepare(p);
 }

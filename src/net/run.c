@@ -25,7 +25,8 @@ static halo_status run_timed(hl_program *p, hl_step *s)
 
 static halo_status run_step(hl_program *p, hl_step *s)
 {
-    return p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args);
+    HL_TRY(p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+    return p->reducer ? hl_statistics_merge(p, s) : HALO_OK;
 }
 
 halo_status hl_run_phase(hl_program *p, hl_phase phase)
@@ -91,10 +92,14 @@ static halo_status load(hl_program *p, const hl_batch *batch)
 {
     const int64_t rows = rows_of(p);
     double sum = 0;
+    int64_t last = -1;
     for (int64_t n = 0; n < p->opt.batch * rows; n++) {
         p->host[n] = batch->weight ? batch->weight[n / rows] : 1;
         sum += p->host[n];
+        if (p->host[n] != 0) last = n / rows;
     }
+    p->record.batch = p->opt.batch;
+    p->record.padding = p->opt.batch - 1 - last;
     HL_TRY(upload(p, p->y[0], batch->dtype, batch->x));
     if (batch->y) HL_TRY(load_targets(p, batch->y));
     HL_TRY(upload(p, p->weight, HALO_F64, p->host));

@@ -55,4 +55,10 @@ bool hl_operand_equal(const halo_operand *a, const halo_operand *b);
  * C, H, W; blocked: whole D? H W of one sample or whole samples; see the cases in the source. */
 bool hl_operand_dense(const halo_operand *o, int64_t *offset);
 
+/* How many of n samples are none (halo_step_record.padding); record may be NULL. */
+static inline int64_t hl_padding_samples(const halo_step_record *record, int64_t n)
+{
+    return record && record->batch > 0 ? n / record->batch * record->padding : 0;
+}
+
 #endif

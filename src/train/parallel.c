@@ -28,16 +28,6 @@ int hl_run_threads(const halo_context *ctx)
     return (int)hl_max64(1, cores / locals);
 }
 
-static halo_status check_layers(const hl_run *run)
-{
-    for (int i = 0; i < run->net->layers; i++)
-        if (run->net->layer[i].kind == HL_LAYER_NORM)
-            return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED,
-                           "layer '%s': batch norm cannot be trained on %d ranks yet: its statistics would be those of each rank's share alone",
-                           run->net->layer[i].name, run->ctx->ranks);
-    return HALO_OK;
-}
-
 halo_status hl_run_check_ranks(const hl_run *run)
 {
     const hl_settings *s = &run->set;
@@ -53,7 +43,7 @@ halo_status hl_run_check_ranks(const hl_run *run)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is not supported on several ranks yet; leave it at 'gradients'");
     if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
-    return check_layers(run);
+    return HALO_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ reducer */
@@ -112,6 +102,9 @@ halo_status hl_run_make_reducer(hl_run *run)
     HL_GOTO(st, hl_reducer_create(run->ctx, &o, &run->reducer), free_lists);
     HL_GOTO(st, hl_agree(run->ctx, hl_program_reduce(run->train, run->reducer)), free_lists);
     say_groups(run, &o);
+    if (hl_program_merges(run->train) && run->set.train.accumulate > 1)
+        HL_WARN(run->ctx, "batch norm with 'train.accumulate': statistics are those of a part of the batch, and the parts on %d ranks hold other samples than on one",
+                run->ctx->ranks);
 free_lists:
     free(group);
     free(gradient);

@@ -7,3 +7,10 @@ tests_train_pure_test_SOURCES = tests/train/pure.c
 
 dist_check_SCRIPTS += tests/train/parallel.test
 TESTS += tests/train/parallel.test
+
+# Several ranks beside one
+check_PROGRAMS += tests/train/same
+tests_train_same_SOURCES = tests/train/same.c
+train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test
+dist_check_SCRIPTS += $(train_scripts)
+TESTS += $(train_scripts)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * statistics.c -- batch norm over the samples of all ranks: what each rank found of its own share is summed between the operation that finds statistics
+ * and the one that uses them.
+ *
+ * Forward, of every channel, with r the running mean (the same bits everywhere; near the mean, so that little is lost by cancellation):
+ *     n = sum n_k,   a = sum n_k (mu_k - r),   q = sum (M2_k + n_k (mu_k - r)^2)        over ranks k: one sum of 3 C doubles
+ *     mu = r + a/n,  M2 = q - a^2/n                                                    (Chan, Golub & LeVeque 1983)
+ * Backward: A = sum dy and B = sum dy xhat are added, 2 C doubles. The gradients of gamma and beta that follow from them are already those of all ranks:
+ * rank 0 keeps them and the others clear theirs, so that the sum of gradients counts them once. All ranks get equal bits, running statistics included.
+ */
+#include "net/ir.h"
+
+#include "base/clock.h"
+
+static bool is_batch_norm(const hl_step *s)
+{
+    halo_op_kind k = s->desc.kind;
+    return k == HALO_OP_NORM_STATS || k == HALO_OP_NORM_BWD_STATS || k == HALO_OP_NORM_BWD_APPLY;
+}
+
+halo_status hl_statistics_prepare(hl_program *p)
+{
+    int64_t most = 0;
+    for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++)
+        if (is_batch_norm(&p->step[i])) most = hl_max64(most, p->step[i].desc.t[HALO_X].ext[HALO_C]);
+    free(p->statistics);
+    p->statistics = NULL;
+    return most > 0 ? hl_calloc(p->ctx, 5 * (size_t)most, sizeof(*p->statistics), "norm statistics", &p->statistics) : HALO_OK;
+}
+
+bool hl_program_merges(const hl_program *p) { return p->reducer && p->statistics; }
+
+static halo_status download(hl_program *p, const halo_operand *o, const void *from, double *to)
+{
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    return p->dev->ops->download(p->dev, o, from, HALO_F64, to);
+}
+
+/* The layer's running mean; 0 without one. */
+static halo_status running_mean(hl_program *p, const hl_step *s, int64_t channels, double *mean)
+{
+    int param = hl_layer_param(p, s->layer, HALO_RUN);
+    memset(mean, 0, (size_t)channels * sizeof(*mean));
+    if (param < 0) return HALO_OK;
+    halo_operand o = hl_operand_flat(hl_model_array_dtype(p->model, param, HL_MASTER), 2 * channels);
+    return download(p, &o, hl_model_address(p->model, param, HL_MASTER), mean);
+}
+
+static halo_status merge_moments(hl_program *p, hl_step *s)
+{
+    const halo_operand *o = &s->desc.t[HALO_STAT];
+    int64_t channels = s->desc.t[HALO_X].ext[HALO_C];
+    double *v = p->statistics, *r = v + 3 * channels;
+    HL_TRY(running_mean(p, s, channels, r));
+    HL_TRY(download(p, o, s->args.ptr[HALO_STAT], v));
+    for (int64_t c = 0; c < channels; c++) {
+        double n = v[3 * c], a = n * (v[3 * c + 1] - r[c]);
+        v[3 * c + 2] += a * (v[3 * c + 1] - r[c]);
+        v[3 * c + 1] = a;
+    }
+    HL_TRY(hl_comm_sum(p->ctx, v, 3 * channels));
+    for (int64_t c = 0; c < channels; c++) {
+        double n = v[3 * c], a = v[3 * c + 1], m2 = v[3 * c + 2] - a * a / n;
+        v[3 * c + 1] = r[c] + a / n;
+        v[3 * c + 2] = m2 < 0 ? 0 : m2; /* NaN stays */
+    }
+    return p->dev->ops->upload(p->dev, o, s->args.ptr[HALO_STAT], HALO_F64, v);
+}
+
+static halo_status merge_sums(hl_program *p, hl_step *s)
+{
+    const halo_operand *o = &s->desc.t[HALO_STAT2];
+    HL_TRY(download(p, o, s->args.ptr[HALO_STAT2], p->statistics));
+    HL_TRY(hl_comm_sum(p->ctx, p->statistics, hl_operand_box_elements(o)));
+    return p->dev->ops->upload(p->dev, o, s->args.ptr[HALO_STAT2], HALO_F64, p->statistics);
+}
+
+static halo_status keep_once(hl_program *p, hl_step *s)
+{
+    const halo_role roles[] = {HALO_DW, HALO_DB};
+    if (p->ctx->rank == 0) return HALO_OK;
+    for (size_t i = 0; i < HL_COUNT(roles); i++) {
+        const halo_operand *o = &s->desc.t[roles[i]];
+        size_t bytes;
+        if (s->use[roles[i]].value < 0 || !hl_operand_bytes(o, &bytes)) continue;
+        HL_TRY(p->dev->ops->fill(p->dev, s->args.ptr[roles[i]], 0, bytes, NULL));
+    }
+    return HALO_OK;
+}
+
+static halo_status merge(hl_program *p, hl_step *s)
+{
+    switch (s->desc.kind) {
+    case HALO_OP_NORM_STATS: return merge_moments(p, s);
+    case HALO_OP_NORM_BWD_STATS: return merge_sums(p, s);
+    case HALO_OP_NORM_BWD_APPLY: return keep_once(p, s);
+    default: return HALO_OK;
+    }
+}
+
+halo_status hl_statistics_merge(hl_program *p, hl_step *s)
+{
+    if (!p->statistics || !is_batch_norm(s)) return HALO_OK;
+    double start = hl_now();
+    HL_TRY(merge(p, s));
+    p->merge_seconds += hl_now() - start;
+    return HALO_OK;
+}
