@@ -6,9 +6,54 @@
 
 #include <stdio.h>
 
-static const hl_option options[] = {HL_RESTORE_OPTIONS};
+#ifdef HAVE_FFTW
+#include "synth/baseline.h"
+#endif
 
-static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e)
+static const hl_option options[] = {
+    HL_RESTORE_OPTIONS,
+    {.name = "baseline", .letter = 'b', .help = "beside it: ridge regression on power spectrum, variance and skewness of the same data"},
+};
+
+/* The errors of the baseline, [targets], where --baseline asks for it, else NULL; freed by the caller. Not collective: only the rank that prints has use
+ * for it. */
+static halo_status fit_baseline(hl_invocation *inv, const hl_run *run, hl_split split, const hl_evaluation *e, double **error)
+{
+    *error = NULL;
+    if (!hl_given(inv, "baseline")) return HALO_OK;
+#ifdef HAVE_FFTW
+    const hl_settings *set = &run->set;
+    hl_baseline_data data = {.part = {set->data.train, set->data.validation, set->data.test}};
+    for (int d = 0; d < 3; d++) data.crop[d] = set->data.crop[d] > 0 ? set->data.crop[d] : 0;
+    if (split != HL_TEST || !*set->data.train || !*set->data.validation || !*set->data.test)
+        return hl_fail(inv->ctx, HALO_ERR_USAGE, "'--baseline' compares on the test split, and needs data.train, data.validation and data.test");
+    if (inv->ctx->rank != 0) return HALO_OK;
+    hl_baseline *b;
+    HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*b), "a baseline", &b));
+    halo_status st = hl_baseline_fit(inv->ctx, &data, b);
+    if (st == HALO_OK) st = hl_calloc(inv->ctx, (size_t)e->targets, sizeof(**error), "a baseline", error);
+    for (int t = 0; st == HALO_OK && t < e->targets; t++) (*error)[t] = b->target[t].error;
+    free(b);
+    return st;
+#else
+    (void)run, (void)split, (void)e;
+    return hl_fail(inv->ctx, HALO_ERR_USAGE, "'--baseline' needs a build with FFTW");
+#endif
+}
+
+static void json_baseline(hl_json *j, const hl_evaluation *e, const double *error)
+{
+    hl_json_array(j, "baseline");
+    for (int t = 0; t < e->targets; t++) {
+        hl_json_object(j, NULL);
+        hl_json_string(j, "name", e->target[t].name);
+        hl_json_number(j, "error", error[t]);
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
+}
+
+static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, const double *baseline)
 {
     static const char *const names[] = {"training", "validation", "test"};
     hl_str text = {0};
@@ -18,16 +63,17 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e)
         hl_json_object(&j, NULL);
         hl_json_string(&j, "split", names[split]);
         hl_evaluation_json(e, &j);
+        if (baseline) json_baseline(&j, e, baseline);
         hl_json_end_object(&j);
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
     snprintf(caption, sizeof(caption), "mean absolute error over %s%" PRId64 " %s sample%s", e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
              e->items == 1 ? "" : "s");
-    hl_score_table(e->targets, e->target, e->score, caption, &text);
+    hl_score_table(e->targets, e->target, e->score, baseline, caption, &text);
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
-        hl_score_table(e->targets, e->target, e->group_score, caption, &text);
+        hl_score_table(e->targets, e->target, e->group_score, NULL, caption, &text);
     }
     return hl_print(inv, &text);
 }
@@ -42,7 +88,10 @@ static int evaluate(hl_invocation *inv)
     st = hl_run_evaluate(run, split, NULL, NULL, &e);
     int rc = hl_exit_code(st);
     if (st == HALO_OK) {
-        rc = print(inv, split, &e);
+        double *baseline;
+        st = fit_baseline(inv, run, split, &e, &baseline);
+        rc = st == HALO_OK ? print(inv, split, &e, baseline) : hl_exit_code(st);
+        free(baseline);
         hl_evaluation_free(&e);
     }
     hl_run_destroy(run);

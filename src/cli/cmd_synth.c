@@ -214,10 +214,11 @@ static int run_baseline(hl_invocation *inv)
         (void)hl_fail(inv->ctx, HALO_ERR_USAGE, "'halo synth baseline' needs one directory or data set");
         return HL_EXIT_USAGE;
     }
+    int64_t crop = option_number(inv, "crop");
+    hl_baseline_data data = {.path = inv->arg[1], .crop = {crop, crop, crop}, .seed = (uint64_t)option_number(inv, "seed")};
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*b), "a baseline", &b);
     if (st == HALO_OK)
-        st = hl_baseline_fit(inv->ctx, inv->arg[1], option_number(inv, "crop"),
-                             (uint64_t)option_number(inv, "seed"), b);
+        st = hl_baseline_fit(inv->ctx, &data, b);
     if (st == HALO_OK && inv->json) {
         hl_baseline_json(b, &json);
         rc = hl_print_json(inv, &json);

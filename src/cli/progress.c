@@ -116,11 +116,15 @@ static void number(hl_str *out, int width, int digits, double x)
     else hl_str_addf(out, "%*s", width, "-");
 }
 
-void hl_score_table(int targets, const hl_target *target, const hl_score *score, const char *caption, hl_str *out)
+void hl_score_table(int targets, const hl_target *target, const hl_score *score, const double *baseline, const char *caption, hl_str *out)
 {
-    hl_str_addf(out, "%s\n  %-12s %12s %12s %8s %12s\n", caption, "parameter", "network", "constant", "ratio", "correlation");
+    hl_str_addf(out, "%s\n  %-12s %12s", caption, "parameter", "network");
+    if (baseline) hl_str_addf(out, " %12s", "baseline");
+    hl_str_addf(out, " %12s %8s %12s\n", "constant", "ratio", "correlation");
     for (int i = 0; i < targets; i++) {
-        hl_str_addf(out, "  %-12s %12.5g %12.5g", target[i].name, score[i].error, score[i].constant_error);
+        hl_str_addf(out, "  %-12s %12.5g", target[i].name, score[i].error);
+        if (baseline) hl_str_addf(out, " %12.5g", baseline[i]);
+        hl_str_addf(out, " %12.5g", score[i].constant_error);
         number(out, 9, 2, score[i].error / score[i].constant_error);
         number(out, 13, 3, score[i].correlation);
         hl_str_addf(out, "%s\n", hl_unconstrained(&score[i]) ? "  not constrained" : "");

@@ -21,7 +21,8 @@ void hl_bytes_text(double bytes, char *out, size_t size);
 /* "7,041,443" */
 void hl_count_text(int64_t n, char *out, size_t size);
 
-/* The table of an evaluation: target, error of the network, of the best constant, correlation; unlearned targets are marked. */
-void hl_score_table(int targets, const hl_target *target, const hl_score *score, const char *caption, hl_str *out);
+/* The table of an evaluation: target, error of the network, of the baseline (baseline may be NULL), of the best constant, correlation;
+ * unlearned targets are marked. */
+void hl_score_table(int targets, const hl_target *target, const hl_score *score, const double *baseline, const char *caption, hl_str *out);
 
 #endif

@@ -193,8 +193,7 @@ static void release(fitting *f)
     free(f->w);
 }
 
-halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed,
-                            hl_baseline *result)
+halo_status hl_baseline_fit(halo_context *ctx, const hl_baseline_data *data, hl_baseline *result)
 {
     fitting *f;
     hl_baseline b = {0};
@@ -202,7 +201,7 @@ halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, u
 
     HL_TRY(hl_calloc(ctx, 1, sizeof(*f), "a regression", &f));
     f->samples.ctx = ctx;
-    halo_status st = hl_sample_tables_read(&f->samples, path, crop, seed);
+    halo_status st = hl_sample_tables_read(&f->samples, data);
     if (st == HALO_OK) st = fit(f, &b);
     if (st == HALO_OK) {
         b.targets = f->samples.targets;

@@ -25,12 +25,17 @@ typedef struct hl_baseline {
     hl_baseline_target target[HL_BASELINE_TARGETS_MAX];
 } hl_baseline;
 
-/*
- * `path`: a directory with train, val and test in it (directories or NAME.h5 files), or one data set, which
- * is then split 80 : 10 : 10 by universes with `seed`. crop: side of sub-volumes, 0: whole. Not collective.
- */
-halo_status hl_baseline_fit(halo_context *ctx, const char *path, int64_t crop, uint64_t seed,
-                            hl_baseline *result);
+/* What to fit and to test on. */
+typedef struct hl_baseline_data {
+    const char *path;    /* a directory with train, val and test in it (directories or NAME.h5 files), or one data
+                          * set, which is then split 80 : 10 : 10 by universes with `seed`; NULL: the three below */
+    const char *part[3]; /* data sets for training, for the penalty's choice, and for the test */
+    int64_t crop[3];     /* extents of sub-volumes, 0: whole universes */
+    uint64_t seed;
+} hl_baseline_data;
+
+/* Not collective. */
+halo_status hl_baseline_fit(halo_context *ctx, const hl_baseline_data *data, hl_baseline *result);
 
 /* The result as a table and as an object. */
 void hl_baseline_table(const hl_baseline *b, hl_str *out);

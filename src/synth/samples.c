@@ -123,10 +123,10 @@ static halo_status count_features(hl_sample_tables *f, const hl_source_info *inf
 /* ------------------------------------------------------------------------------------------------- parts */
 
 /* Opens a data set and lists its samples. The caller closes *source and frees *all. */
-static halo_status open_source(hl_sample_tables *f, const char *path, int64_t crop, hl_source **source,
+static halo_status open_source(hl_sample_tables *f, const char *path, const int64_t crop[3], hl_source **source,
                                int64_t **all)
 {
-    hl_source_options o = {.path = path, .format = "auto", .crop = {crop, crop, crop}};
+    hl_source_options o = {.path = path, .format = "auto", .crop = {crop[0], crop[1], crop[2]}};
     hl_source *s;
     halo_status st;
 
@@ -143,7 +143,7 @@ close_source:
     return st;
 }
 
-static halo_status read_part(hl_sample_tables *f, const char *path, int64_t crop, hl_sample_table *out)
+static halo_status read_part(hl_sample_tables *f, const char *path, const int64_t crop[3], hl_sample_table *out)
 {
     hl_source *source;
     int64_t *all;
@@ -156,20 +156,20 @@ static halo_status read_part(hl_sample_tables *f, const char *path, int64_t crop
 }
 
 /* 80 : 10 : 10 by universes, in the permutation of `seed`. */
-static halo_status read_split(hl_sample_tables *f, const char *path, int64_t crop, uint64_t seed)
+static halo_status read_split(hl_sample_tables *f, const hl_baseline_data *data)
 {
     hl_source *source;
     int64_t *all, *order = NULL, *picked = NULL;
     halo_status st;
 
-    HL_TRY(open_source(f, path, crop, &source, &all));
+    HL_TRY(open_source(f, data->path, data->crop, &source, &all));
     int64_t groups = source->info.groups,
             edge[HL_SAMPLE_PARTS + 1] = {0, groups * 8 / 10, groups * 9 / 10, groups};
     HL_GOTO(st, hl_calloc(f->ctx, (size_t)groups, sizeof(*order), "groups", &order), close_source);
     HL_GOTO(st, hl_calloc(f->ctx, (size_t)source->info.samples, sizeof(*picked), "samples", &picked),
             close_source);
     for (int64_t i = 0; i < groups; i++) all[i] = -1; /* from here on: the part that a group is in */
-    hl_permutation(seed, 0, groups, order);           /* order[rank] = group */
+    hl_permutation(data->seed, 0, groups, order);           /* order[rank] = group */
     for (int p = 0; p < HL_SAMPLE_PARTS; p++) {
         int64_t n = 0;
         for (int64_t i = edge[p]; i < edge[p + 1]; i++) all[order[i]] = p;
@@ -206,18 +206,25 @@ static halo_status find_part(halo_context *ctx, const char *dir, const char *nam
     return HALO_OK;
 }
 
-halo_status hl_sample_tables_read(hl_sample_tables *f, const char *dir, int64_t crop, uint64_t seed)
+static halo_status read_directory(hl_sample_tables *f, const hl_baseline_data *data)
 {
     for (int p = 0; p < HL_SAMPLE_PARTS; p++) {
         char *path;
-        HL_TRY(find_part(f->ctx, dir, hl_sample_part(p), &path));
-        if (!path && p == HL_SAMPLE_TRAIN) return read_split(f, dir, crop, seed);
+        HL_TRY(find_part(f->ctx, data->path, hl_sample_part(p), &path));
+        if (!path && p == HL_SAMPLE_TRAIN) return read_split(f, data);
         if (!path)
-            return hl_fail(f->ctx, HALO_ERR_IO, "'%s' has 'train' but no '%s'", dir, hl_sample_part(p));
-        halo_status st = read_part(f, path, crop, &f->part[p]);
+            return hl_fail(f->ctx, HALO_ERR_IO, "'%s' has 'train' but no '%s'", data->path, hl_sample_part(p));
+        halo_status st = read_part(f, path, data->crop, &f->part[p]);
         free(path);
         if (st != HALO_OK) return st;
     }
+    return HALO_OK;
+}
+
+halo_status hl_sample_tables_read(hl_sample_tables *f, const hl_baseline_data *data)
+{
+    if (data->path) return read_directory(f, data);
+    for (int p = 0; p < HL_SAMPLE_PARTS; p++) HL_TRY(read_part(f, data->part[p], data->crop, &f->part[p]));
     return HALO_OK;
 }
 

@@ -23,9 +23,8 @@ typedef struct hl_sample_tables {
 /* "train", "val", "test". */
 const char *hl_sample_part(int part);
 
-/* Reads the three parts of `path`, or splits it (hl_baseline_fit). The caller frees the tables, also after a
- * failure. */
-halo_status hl_sample_tables_read(hl_sample_tables *t, const char *path, int64_t crop, uint64_t seed);
+/* The caller frees the tables, also after a failure. */
+halo_status hl_sample_tables_read(hl_sample_tables *t, const hl_baseline_data *data);
 void hl_sample_tables_free(hl_sample_tables *t);
 
 #endif

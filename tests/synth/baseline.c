@@ -109,6 +109,12 @@ static void make_universes(const char *out)
     halo_context_destroy(ctx);
 }
 
+static halo_status fit(const char *path, hl_baseline *b)
+{
+    hl_baseline_data data = {.path = path, .seed = 1};
+    return hl_baseline_fit(NULL, &data, b);
+}
+
 static void test_baseline(const char *dir)
 {
     char part[3][128], file[3][128];
@@ -116,7 +122,7 @@ static void test_baseline(const char *dir)
     hl_baseline b, packed;
     hl_packed p;
 
-    must(hl_baseline_fit(NULL, dir, 0, 1, &b));
+    must(fit(dir, &b));
     tap_ok(b.train == 120 && b.validation == 20 && b.test == 40 && b.targets == 3,
            "the baseline reads the three parts of a directory");
     tap_ok(b.target[1].error <= 0.65 * b.target[1].constant_error,
@@ -134,12 +140,15 @@ static void test_baseline(const char *dir)
     must(hl_make_dirs(NULL, packed_dir));
     for (int i = 0; i < 3; i++) must(hl_pack(NULL, part[i], file[i], 9, &p));
     tap_ok(p.samples == 40 && strcmp(p.type, "uint8") == 0, "small counts are packed in a byte each");
-    must(hl_baseline_fit(NULL, packed_dir, 0, 1, &packed));
+    must(fit(packed_dir, &packed));
     tap_ok(packed.target[1].error == b.target[1].error && strcmp(packed.target[1].name, "sigma_8") == 0,
            "and give the same baseline");
-    must(hl_baseline_fit(NULL, part[0], 0, 1, &b));
+    hl_baseline_data three = {.part = {part[0], file[1], part[2]}};
+    must(hl_baseline_fit(NULL, &three, &b));
+    tap_ok(b.target[1].error == packed.target[1].error && b.target[0].error == packed.target[0].error, "so do three paths");
+    must(fit(part[0], &b));
     tap_ok(b.train == 96 && b.validation == 12 && b.test == 12, "a single data set is split 80 : 10 : 10");
-    tap_ok(hl_baseline_fit(NULL, "nowhere", 0, 1, &b) != HALO_OK,
+    tap_ok(fit("nowhere", &b) != HALO_OK,
            "a directory that is not there is refused: %s", halo_error_message(NULL));
 }
 
