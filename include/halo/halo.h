@@ -276,17 +276,17 @@ typedef struct halo_trainer_options {
     {.size = sizeof(halo_trainer_options), .batch = 1, .huber_delta = 1, .optimizer = HALO_ADAM, .lr = 1e-3, \
      .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .trust = 0.002}
 
-/* Compiles `net` (copied; its output must be a vector [T]) for the context's device and initialises the weights by the context's seed. Needs the
+/* Compiles `net` (copied) for the context's device and initialises the weights by the context's seed. Needs the
  * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context. */
 HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options,
                                          halo_trainer **trainer);
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
 
-/* One optimiser step on x [batch C D H W] and y [batch T], dense, C order; nothing is kept of them. lr replaces that of the options when > 0. *loss (may be
+/* One optimiser step on x [batch C D H W] and y [batch T], or of the shape of the output of a network that ends in a volume, dense, C order; nothing is kept of them. lr replaces that of the options when > 0. *loss (may be
  * NULL) is the mean before the step. HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
 HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
 
-/* prediction [samples T] for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
+/* prediction [samples T], or volumes, for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
 HALO_API halo_status halo_trainer_predict(halo_trainer *trainer, int64_t samples, const float *x, float *prediction);
 
 /* Mean loss over samples, as above. */

@@ -4,6 +4,10 @@ check_PROGRAMS += tests/train/pure.test
 TESTS += tests/train/pure.test
 TESTS_FAST += tests/train/pure.test
 tests_train_pure_test_SOURCES = tests/train/pure.c
+check_PROGRAMS += tests/train/trainer.test
+TESTS += tests/train/trainer.test
+TESTS_FAST += tests/train/trainer.test
+tests_train_trainer_test_SOURCES = tests/train/trainer.c
 
 dist_check_SCRIPTS += tests/train/parallel.test
 TESTS += tests/train/parallel.test
