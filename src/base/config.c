@@ -103,8 +103,8 @@ static halo_status out_of_range(const place *at, const hl_key *key, const char *
 
 static halo_status expected(const place *at, const hl_key *key, const char *what, const hl_yaml *v)
 {
-    const char *got = v->kind == HL_YAML_MAP ? "a map" : v->kind == HL_YAML_LIST ? "a list" : v->text;
-    return complain(at, "'%s' must be %s%s%s, not '%s'", key->name, what, key->none ? " or " : "", key->none ? key->none : "", got);
+    const char *got = v->kind == HL_YAML_MAP ? "a map" : v->kind == HL_YAML_LIST ? "a list" : v->text, *quote = v->kind == HL_YAML_SCALAR ? "'" : "";
+    return complain(at, "'%s' must be %s%s%s, not %s%s%s", key->name, what, key->none ? " or " : "", key->none ? key->none : "", quote, got, quote);
 }
 
 static halo_status set_choice(const place *at, const hl_key *key, const hl_yaml *v, int *out)

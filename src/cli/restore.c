@@ -32,6 +32,13 @@ static halo_status settings_of_checkpoint(hl_invocation *inv, const char *path, 
     return st;
 }
 
+static bool is_zoo_name(const char *name)
+{
+    for (int i = 0; halo_network_zoo_name(i); i++)
+        if (strcmp(halo_network_zoo_name(i), name) == 0) return true;
+    return false;
+}
+
 static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **checkpoint)
 {
     const char *config = inv->arg[0], *given = hl_option_text(inv, "checkpoint");
@@ -45,6 +52,8 @@ static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **ch
         if (st == HALO_OK) memcpy(set->output, config, strlen(config) + 1); /* it may have been moved since */
         return st;
     }
+    if (!hl_file_exists(config) && !strchr(config, '.') && !is_zoo_name(config))
+        return hl_fail(inv->ctx, HALO_ERR_USAGE, "'%.200s' is no run directory, checkpoint, configuration or network of the zoo", config);
     if (!ends_with(config, ".h5") && !ends_with(config, ".hdf5")) return hl_settings_load(inv->ctx, config, inv->args - 1, inv->arg + 1, set);
     HL_TRY(settings_of_checkpoint(inv, config, set));
     return *checkpoint ? HALO_OK : hl_strdup(inv->ctx, config, checkpoint);

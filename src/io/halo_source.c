@@ -112,8 +112,8 @@ static halo_status read_number_attr(halo_source *h, hl_h5 *file, const char *nam
     *given = n > 0;
     if (n == 0 || n == h->base.info.targets) return HALO_OK;
     return hl_fail(file->ctx, HALO_ERR_FORMAT,
-                   "'%s': attribute '%s' of 'y' has %" PRId64 " values for %d targets", file->path, name, n,
-                   h->base.info.targets);
+                   "'%s': attribute '%s' of 'y' has %" PRId64 " value%s for %d target%s", file->path, name, n,
+                   HL_S(n), h->base.info.targets, HL_S(h->base.info.targets));
 }
 
 static halo_status set_ranges(halo_source *h, hl_h5 *file, double *v)
@@ -161,8 +161,8 @@ static halo_status set_targets(halo_source *h, hl_h5 *file)
     halo_status st = HALO_OK;
     if (n != 0 && n != info->targets)
         st = hl_fail(file->ctx, HALO_ERR_FORMAT,
-                     "'%s': attribute 'names' of 'y' has %" PRId64 " names for %d targets", file->path, n,
-                     info->targets);
+                     "'%s': attribute 'names' of 'y' has %" PRId64 " name%s for %d target%s", file->path, n,
+                     HL_S(n), info->targets, HL_S(info->targets));
     for (int t = 0; st == HALO_OK && t < n; t++)
         snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", name[t]);
     free(name);
@@ -199,9 +199,9 @@ static halo_status open_rows(hl_h5 *file, const char *name, int64_t rows, unsign
     halo_status st = HALO_OK;
     if (!(ranks >> (*d)->ndim & 1) || (*d)->dim[0] != rows)
         st = hl_fail(file->ctx, HALO_ERR_SHAPE,
-                     "'%s': dataset '%s' is %s, expected [%" PRId64 "%s] as 'x' has that many samples",
-                     file->path, name, hl_h5_describe(*d, shape, sizeof(shape)), rows,
-                     ranks & RANK_5 ? ", targets] or [samples, targets, D, H, W" : "");
+                     "'%s': dataset '%s' is %s, expected [samples%s] of the %" PRId64 " sample%s of 'x'", file->path,
+                     name, hl_h5_describe(*d, shape, sizeof(shape)),
+                     ranks & RANK_5 ? ", targets] or [samples, targets, D, H, W" : "", rows, HL_S(rows));
     if (st == HALO_OK) st = hl_h5_claim(*d, (*d)->bytes);
     if (st == HALO_OK) return HALO_OK;
     hl_h5_data_close(*d);

@@ -37,7 +37,8 @@ static halo_status numeric(inspector *in, const char *name, const char *path)
     halo_status st = hl_h5_filters(d, &filters);
     bool chunked = d->ndim > 0 && d->chunk[0] > 0;
     list_of(&shape, d->ndim, d->dim);
-    hl_str_addf(in->text, "  %-20s %-28s %-10s", name, shape.s ? shape.s : "", hl_number_name(d->type));
+    bool more = chunked || d->swap || filters.len; /* of columns behind the type */
+    hl_str_addf(in->text, "  %-20s %-28s %-*s", name, shape.s ? shape.s : "", more ? 10 : 0, hl_number_name(d->type));
     if (chunked) {
         hl_str_add(in->text, " chunks ");
         list_of(in->text, d->ndim, d->chunk);

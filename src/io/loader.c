@@ -354,7 +354,8 @@ static halo_status check_options(hl_loader *l)
                        info->target_ext[2]);
     if (o->shift && !info->whole_periodic)
         return hl_fail(l->ctx, HALO_ERR_USAGE,
-                       "random shifts need whole periodic boxes: %s is not known to be", info->description);
+                       "random shifts need samples that are whole periodic boxes, and these are not known to be: %s",
+                       info->description);
     return HALO_OK;
 }
 

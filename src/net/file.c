@@ -278,6 +278,7 @@ static halo_status begin_network(reader *r, const hl_yaml *root, const input_sha
     if (given->channels) shape.channels = given->channels;
     if (given->extents[0]) memcpy(shape.extents, given->extents, sizeof(shape.extents));
     int line = input ? input->line : root->line;
+    if (!input && !shape.channels) return bad(r, line, "a network file needs 'input: {channels: C, size: N}'");
     if (!shape.channels) return bad(r, line, "input needs 'channels'");
     if (!shape.extents[0]) return bad(r, line, "input needs 'size'");
     if (name) HL_TRY(expect_scalar(r, name, "name"));

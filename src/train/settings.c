@@ -215,10 +215,22 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
 {
     hl_settings *s;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "settings", &s));
+/* The commonest file that is given instead of a configuration is the network that it names. */
+static halo_status load_file(halo_context *ctx, const char *config, hl_settings *s)
+{
+    hl_yaml *root;
+    HL_TRY(hl_config_status(hl_yaml_load(ctx, config, &root)));
+    halo_status st = hl_yaml_find(root, "layers")
+                         ? hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is a network file; a configuration names it: 'network: %.200s'", config, config)
+                         : hl_config_apply(ctx, hl_settings_keys(), s, config, root);
+    hl_yaml_destroy(root);
+    return st;
+}
+
     halo_status st;
     HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
     if (looks_like_file(config)) {
-        HL_GOTO(st, hl_config_load(ctx, hl_settings_keys(), s, config), free_settings);
+        HL_GOTO(st, load_file(ctx, config, s), free_settings);
     } else if (is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
     else {
         st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);
