@@ -2,6 +2,7 @@
 /* context.c -- making a context, and the one way in which errors and messages leave the library. */
 #include "base/context.h"
 #include "base/topology.h"
+#include "base/trace.h"
 #include "halo/backend.h"
 
 #include <stdio.h>
@@ -52,6 +53,7 @@ void halo_context_destroy(halo_context *ctx)
     if (!ctx) return;
     if (ctx->device) ctx->device->ops->close(ctx->device);
     if (ctx->comm && ctx->comm_destroy) ctx->comm_destroy(ctx->comm);
+    hl_trace_end(ctx);
     pthread_mutex_destroy(&ctx->lock);
     free(ctx);
 }

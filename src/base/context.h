@@ -21,6 +21,7 @@ struct halo_context {
     int rank, ranks;           /* of the communicator; 0 and 1 without */
     struct halo_comm *comm;    /* owned, destroyed through comm_destroy */
     void (*comm_destroy)(struct halo_comm *);
+    struct hl_trace *trace;    /* trace.h; owned; NULL = off */
     struct halo_device *device; /* owned; opened by the first hl_context_device() (backend/registry.h) */
     pthread_mutex_t lock;      /* guards message and log */
     char message[1024];

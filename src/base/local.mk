@@ -12,5 +12,6 @@ libhalo_core_la_SOURCES += \
 	src/base/status.c \
 	src/base/str.c src/base/str.h \
 	src/base/topology.c src/base/topology.h \
+	src/base/trace.c src/base/trace.h \
 	src/base/version.c \
 	src/base/yaml.c src/base/yaml.h

@@ -48,6 +48,11 @@ halo_status hl_comm_max(halo_context *ctx, double *x, int64_t n);
 halo_status hl_comm_sum_buffer(halo_context *ctx, void *buffer, int64_t count, halo_dtype type);
 halo_status hl_comm_barrier(halo_context *ctx);
 
+/* A trace (base/trace.h) on every rank, with clocks that begin together; and all of it into a file of the trace-event format (Chrome, Perfetto), which rank 0 writes,
+ * after which there is none any more. Both collective. */
+halo_status hl_trace_start(halo_context *ctx);
+halo_status hl_trace_save(halo_context *ctx, const char *path);
+
 /* A transport of its own over the context's ranks (a duplicate of the communicator), for one thread at a time. Needs a communicator. Collective, as is its
  * closing. */
 halo_status hl_transport_open(halo_context *ctx, hl_transport **t);

@@ -23,4 +23,5 @@ libhalo_core_la_SOURCES += \
 	src/comm/stall.c src/comm/stall.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
+	src/comm/trace_save.c \
 	src/comm/wire.c src/comm/wire.h src/comm/wire_body.h

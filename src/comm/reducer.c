@@ -3,6 +3,7 @@
 #include "comm/reducer_impl.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -37,6 +38,7 @@ static halo_status lay_out(hl_reducer *r)
         HL_BUG_UNLESS(d->first == (g > 0 ? o->group[g - 1].last : 0) && d->last > d->first && d->last <= o->gradients);
         r->group[g].lo = o->gradient[d->first].lo;
         r->group[g].n = o->gradient[d->last - 1].hi - r->group[g].lo;
+        r->group[g].first = d->first;
         r->group[g].gradients = d->last - d->first;
         r->group[g].times.bytes = r->group[g].n * (int64_t)hl_reducer_element(r);
         for (int i = d->first; i < d->last; i++) r->group_of[i] = g;
@@ -237,8 +239,8 @@ halo_status hl_reducer_next(hl_reducer *r, int *group)
         end_step(r);
         return HALO_OK;
     }
+    double start = hl_now();
     if (!r->alone) {
-        double start = hl_now();
         wait_arrival(r);
         r->stats.seconds_exposed += hl_now() - start;
     }
@@ -249,7 +251,23 @@ halo_status hl_reducer_next(hl_reducer *r, int *group)
         return st;
     }
     *group = r->order[r->consumed++ % (uint64_t)r->groups];
+    if (!r->alone && hl_traced(r->ctx)) hl_trace_add(r->ctx, HL_LANE_COMPUTE, "exposed", r->group[*group].name, "wait", start, hl_now(), 0);
     return HALO_OK;
+}
+
+void hl_reducer_try(hl_reducer *r, int *group)
+{
+    *group = -1;
+    if (atomic_load(&r->arrived) == r->consumed) return;
+    if (r->threaded)
+        while (sem_wait(&r->arrival) != 0 && errno == EINTR) continue; /* posted, or about to be */
+    *group = r->order[r->consumed++ % (uint64_t)r->groups];
+}
+
+hl_group hl_reducer_group_of(const hl_reducer *r, int group)
+{
+    const hl_reducer_group *g = &r->group[group];
+    return (hl_group){g->first, g->first + g->gradients};
 }
 
 halo_status hl_reducer_finish(hl_reducer *r)

@@ -7,7 +7,8 @@
  *     backward:  hl_reducer_ready(r, i) as soon as gradient i is complete, in any order; hl_reducer_poll(r) between operations
  *     while (hl_reducer_next(r, &g) == HALO_OK && g >= 0) update the parameters of group g
  * hl_reducer_next gives the groups in the order in which they are summed, which is the same on all ranks; it waits. After the last one it gives -1, and the
- * next step may begin. The buffer belongs to the reducer from ready(i) to the arrival of i's group. Between steps nothing is under way.
+ * next step may begin. hl_reducer_try gives those that are there already, also during backward, and does not wait. The buffer belongs to the reducer from
+ * ready(i) to the arrival of i's group. Between steps nothing is under way.
  *
  * With MPI_THREAD_MULTIPLE a thread of its own does all communication, and poll does nothing; else poll and next do. Nothing of this allocates, looks up a name
  * or takes a lock. A context of one rank has a reducer too: groups arrive when they are ready.
@@ -53,6 +54,10 @@ void hl_reducer_ready(hl_reducer *r, int gradient);
 void hl_reducer_poll(hl_reducer *r);
 /* HALO_ERR_COMM: a message failed, or a rank is late by `stall` seconds: the message names ranks and groups. */
 halo_status hl_reducer_next(hl_reducer *r, int *group);
+/* The next group if it is summed already; -1: none is. After a failure -1; next tells of it. */
+void hl_reducer_try(hl_reducer *r, int *group);
+/* Gradients first <= i < last of a group. */
+hl_group hl_reducer_group_of(const hl_reducer *r, int group);
 /* next until -1. */
 halo_status hl_reducer_finish(hl_reducer *r);
 

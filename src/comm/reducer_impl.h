@@ -18,6 +18,7 @@ typedef struct hl_reducer_group {
     hl_route *route;      /* NULL: algorithm mpi */
     char name[64];        /* "conv6" or "conv6 to conv3" */
     hl_group_times times;
+    int first;              /* gradient */
     int gradients, missing; /* caller: not yet complete in this step */
 } hl_reducer_group;
 

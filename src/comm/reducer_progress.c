@@ -3,6 +3,8 @@
 #include "comm/reducer_impl.h"
 
 #include "base/clock.h"
+#include "base/topology.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -35,6 +37,8 @@ static void arrive(hl_reducer *r)
     int g = r->current;
     uint64_t n = atomic_load(&r->arrived);
     r->group[g].times.end = r->progress = hl_now();
+    if (hl_traced(r->ctx))
+        hl_trace_add(r->ctx, HL_LANE_COMMUNICATION, "reduce", r->group[g].name, NULL, r->group[g].times.start, r->progress, r->group[g].times.bytes);
     r->current = -1;
     r->pending--;
     set_bit(r->outstanding, g, false);
@@ -175,6 +179,7 @@ void *hl_reducer_thread(void *reducer)
     hl_reducer *r = reducer;
     double since = hl_now();
     bool moved;
+    hl_roam();
     while (!atomic_load(&r->quit)) {
         if (!hl_reducer_step_on(r, &moved)) {
             sem_post(&r->arrival); /* wakes the caller, who finds the failure */

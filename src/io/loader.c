@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/trace.h"
 #include "io/convert.h"
 #include "io/pipeline.h"
 #include "tensor/block.h"
@@ -231,7 +232,9 @@ static bool fill_one(hl_loader *l)
     s->state = SLOT_FILLING;
     s->step = step;
     pthread_mutex_unlock(&l->lock);
+    double start = hl_now();
     halo_status st = load_batch(l, generation, epoch, step, &s->batch);
+    if (hl_traced(l->ctx)) hl_trace_add(l->ctx, HL_LANE_PREFETCH, "io", "batch", NULL, start, hl_now(), 0);
     pthread_mutex_lock(&l->lock);
     bool stale = generation != l->generation;
     s->state = st == HALO_OK && !stale ? SLOT_READY : SLOT_FREE;

@@ -123,6 +123,13 @@ typedef enum hl_edge {
 
 /* ------------------------------------------------------------------------------------------------ program */
 
+/* What becomes of a gradient whose sum over ranks arrives (arrive.c). */
+typedef struct hl_arrival {
+    int param;
+    int free_after;   /* last backward step that reads the parameter, -1: none */
+    int norm, update; /* its steps, -1: none */
+} hl_arrival;
+
 /* For tests: what a pass would do is left out. */
 typedef struct hl_compile_switches {
     bool no_fuse, no_inplace, no_reuse, no_alone;
@@ -169,9 +176,21 @@ struct hl_program {
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;
+    hl_arrival *arrival;  /* [gradients] */
+    double square_sum;    /* of the gradients whose groups arrived in this step */
+    double bad;           /* of their values, those that are not finite */
+    bool updated;         /* some weights were changed in this step */
     double *statistics;   /* host room for merging those of norms over ranks; NULL: not needed */
     double merge_seconds; /* of all steps, for that */
 };
+
+/* run.c: one step, timed and traced where that is on. */
+halo_status hl_run_step(hl_program *p, hl_step *s);
+
+/* arrive.c: param[gradients]: the parameter of each gradient; and backward, at the end of which all gradients are summed and, with `update`, their parameters
+ * stepped unless something was not finite. */
+halo_status hl_arrivals_prepare(hl_program *p, const int *param);
+halo_status hl_backward_and_sum(hl_program *p, bool update);
 
 /* statistics.c: room for merging; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);

@@ -105,8 +105,8 @@ static halo_status describe(hl_program *p, const place *where)
     if (!where->step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
     const char *what = where->step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
     return hl_fail(p->ctx, HALO_ERR_NONFINITE,
-                   "layer '%s': %s is not finite (%s); the weights were not changed", name_of(p, where), what,
-                   hl_op_kind_name(where->step->desc.kind));
+                   "layer '%s': %s is not finite (%s)%s", name_of(p, where), what, hl_op_kind_name(where->step->desc.kind),
+                   p->updated ? "" : "; the weights were not changed");
 }
 
 /* The first rank that found the place, or rank 0 where none did. */

@@ -98,19 +98,21 @@ typedef struct hl_batch {
     double weight_sum;    /* over all ranks; 0: of this batch */
 } hl_batch;
 
+enum { HL_VOTES = 3 };
+
 typedef struct hl_step_options {
     double lr;
     uint64_t seed, step;   /* dropout */
     bool accumulate;       /* gradients are added to those of the previous run; the program must be compiled with `accumulate` */
     bool update;           /* run the optimiser at the end */
     double grad_scale;     /* 1 / accumulated runs; 0 = 1 */
-    double vote[2];        /* summed over ranks with the loss: a wish to stop, say */
+    double vote[HL_VOTES]; /* summed over ranks with the loss: a wish to stop, say */
 } hl_step_options;
 
 typedef struct hl_step_result {
     double loss;      /* sum of weighted losses / sum of weights, of this rank; of all ranks in collective runs, as the next three */
     double loss_sum, weight_sum;
-    double votes[2];
+    double votes[HL_VOTES];
     double grad_norm; /* after scaling, before clipping; NaN when not measured */
     bool finite;
     double seconds;

@@ -69,9 +69,11 @@ halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
     int *list;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->model->params + 1, sizeof(*list), "the order of gradients", &list));
     p->gradients = backward_order(p, list);
+    halo_status st = hl_arrivals_prepare(p, list);
     for (int g = 0; g < p->gradients; g++) list[g] = last_writer(p, list[g]);
     free(p->complete);
     p->complete = list;
     p->reducer = reducer;
+    HL_TRY(st);
     return hl_statistics_prepare(p);
 }

@@ -9,6 +9,7 @@
 #include "net/ir.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "net/nonfinite.h"
 
 #include <stdio.h>
@@ -23,36 +24,25 @@ static halo_status run_timed(hl_program *p, hl_step *s)
     return HALO_OK;
 }
 
-static halo_status run_step(hl_program *p, hl_step *s)
+static halo_status run_one(hl_program *p, hl_step *s)
 {
     HL_TRY(p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
     return p->reducer ? hl_statistics_merge(p, s) : HALO_OK;
 }
 
-halo_status hl_run_phase(hl_program *p, hl_phase phase)
+halo_status hl_run_step(hl_program *p, hl_step *s)
 {
-    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) HL_TRY(run_step(p, &p->step[i]));
+    if (!hl_traced(p->ctx)) return run_one(p, s);
+    double start = hl_now();
+    HL_TRY(run_one(p, s));
+    hl_trace_add(p->ctx, HL_LANE_COMPUTE, hl_phase_direction(s->phase), hl_step_name(p, s), hl_op_kind_name(s->desc.kind), start, hl_now(), 0);
     return HALO_OK;
 }
 
-/* Gradients that are complete after backward step i; -1: before the first. */
-static void tell_complete(hl_program *p, int i)
+halo_status hl_run_phase(hl_program *p, hl_phase phase)
 {
-    for (int g = 0; g < p->gradients; g++)
-        if (p->complete[g] == i) hl_reducer_ready(p->reducer, g);
-}
-
-/* Backward, while complete gradients are summed over ranks; at the end all of them are. */
-static halo_status backward_and_sum(hl_program *p)
-{
-    hl_reducer_begin(p->reducer);
-    tell_complete(p, -1);
-    for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
-        HL_TRY(run_step(p, &p->step[i]));
-        tell_complete(p, i);
-        hl_reducer_poll(p->reducer);
-    }
-    return hl_reducer_finish(p->reducer);
+    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) HL_TRY(hl_run_step(p, &p->step[i]));
+    return HALO_OK;
 }
 
 /* Address of a value of the arena. */
@@ -135,8 +125,9 @@ static halo_status read_loss(hl_program *p, hl_step_result *result)
 /* One message for what all ranks must know before they update: is the loss finite, does anyone want to stop? */
 static halo_status sum_results(hl_program *p, const hl_step_options *options, hl_step_result *result)
 {
-    double x[4] = {result->loss_sum, result->weight_sum, options->vote[0], options->vote[1]};
-    HL_TRY(hl_comm_sum(p->ctx, x, 4));
+    double x[2 + HL_VOTES] = {result->loss_sum, result->weight_sum};
+    memcpy(x + 2, options->vote, sizeof(options->vote));
+    HL_TRY(hl_comm_sum(p->ctx, x, 2 + HL_VOTES));
     result->loss_sum = x[0];
     result->weight_sum = x[1];
     result->loss = x[1] != 0 ? x[0] / x[1] : 0;
@@ -168,21 +159,38 @@ static void clip(hl_program *p, double norm)
     if (limit > 0 && norm > limit) p->record.grad_scale *= limit / norm;
 }
 
-static halo_status update(hl_program *p, const hl_step_options *options, hl_step_result *result)
+/* What updates need to know of this step. */
+static void set_rate(hl_program *p, const hl_step_options *options)
 {
-    hl_model *m = p->model;
     p->record.grad_scale = options->grad_scale != 0 ? options->grad_scale : 1;
+    p->record.t = p->model->steps + 1;
+    p->record.lr = options->lr;
+}
+
+static void count_update(hl_program *p)
+{
+    p->model->steps++;
+    p->model->version++;
+    p->model->norm_version = p->model->version;
+}
+
+static halo_status update(hl_program *p, hl_step_result *result)
+{
     HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
     HL_TRY(read_norm(p, result));
     if (!result->finite) return HALO_OK;
     clip(p, result->grad_norm);
-    p->record.t = m->steps + 1;
-    p->record.lr = options->lr;
     HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
-    m->steps++;
-    m->version++;
-    m->norm_version = m->version;
+    count_update(p);
     return HALO_OK;
+}
+
+/* After the groups were stepped as they arrived. */
+static void conclude_updates(hl_program *p, hl_step_result *result)
+{
+    result->grad_norm = sqrt(p->square_sum) * fabs(p->record.grad_scale);
+    result->finite = result->finite && p->bad == 0 && isfinite(p->square_sum);
+    if (p->updated) count_update(p);
 }
 
 /* Gradients of the step before are what this one adds to, or nothing is. */
@@ -197,7 +205,7 @@ static halo_status clear_gradients(hl_program *p, const hl_step_options *options
 static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
                          hl_step_result *result)
 {
-    const bool collective = p->reducer && options->update;
+    const bool collective = p->reducer && options->update, as_they_arrive = collective && !(p->model->optim.clip_norm > 0);
     p->record.seed = options->seed;
     p->record.step = options->step;
     memcpy(result->votes, options->vote, sizeof(result->votes));
@@ -206,10 +214,14 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     HL_TRY(follow_weights(p));
     HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
     HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
-    HL_TRY(collective ? backward_and_sum(p) : hl_run_phase(p, HL_PHASE_BACKWARD));
+    set_rate(p, options);
+    HL_TRY(collective ? hl_backward_and_sum(p, as_they_arrive) : hl_run_phase(p, HL_PHASE_BACKWARD));
     HL_TRY(read_loss(p, result));
     if (collective) HL_TRY(sum_results(p, options, result));
-    if (result->finite && options->update) HL_TRY(update(p, options, result));
+    if (as_they_arrive)
+        conclude_updates(p, result);
+    else if (result->finite && options->update)
+        HL_TRY(update(p, result));
     return p->dev->ops->wait(p->dev, NULL);
 }
 

@@ -12,6 +12,7 @@
 #include "net/ir.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 
 static bool is_batch_norm(const hl_step *s)
 {
@@ -104,6 +105,8 @@ halo_status hl_statistics_merge(hl_program *p, hl_step *s)
     if (!p->statistics || !is_batch_norm(s)) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
-    p->merge_seconds += hl_now() - start;
+    double end = hl_now();
+    p->merge_seconds += end - start;
+    if (hl_traced(p->ctx)) hl_trace_add(p->ctx, HL_LANE_COMPUTE, "exposed", hl_step_name(p, s), "statistics", start, end, 0);
     return HALO_OK;
 }
