@@ -68,7 +68,8 @@ void hl_cpu_libraries(char *out, size_t size)
 
 int hl_cpu_candidate(halo_device *dev, const char *algorithm, double items, halo_candidate *out)
 {
-    *out = (halo_candidate){.items = items};
+    int threads = hl_cpu(dev)->threads;
+    *out = (halo_candidate){.items = items, .efficiency = items / (ceil(items / threads) * threads)};
     snprintf(out->impl, sizeof(out->impl), "%s:%s", algorithm, hl_isa_name(hl_cpu(dev)->isa));
     return 1;
 }
@@ -105,5 +106,13 @@ void hl_parallel(const hl_cpu_device *dev, int64_t parts, void (*part)(void *arg
 enum { GRAIN = 8192 };
 
 int64_t hl_parts(const hl_cpu_device *dev, int64_t elements) { return hl_max64(1, hl_min64(dev->threads, elements / GRAIN)); }
+
+int hl_cpu_pointwise(halo_device *dev, const char *algorithm, int64_t elements, halo_candidate *out)
+{
+    hl_cpu_candidate(dev, algorithm, hl_items(elements), out);
+    /* parts differ by less than a cache line's worth */
+    out->efficiency = (double)hl_parts(hl_cpu(dev), elements) / hl_cpu(dev)->threads;
+    return 1;
+}
 
 double hl_items(int64_t elements) { return (double)hl_max64(1, elements / GRAIN); }

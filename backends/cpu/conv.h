@@ -99,7 +99,8 @@ bool hl_gather_inside(const hl_gather_spec *s);
 bool hl_gather_large(const hl_gather_spec *s);
 halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gather **out);
 size_t hl_gather_scratch(const hl_gather *g);
-double hl_gather_items(const hl_gather *g);
+/* items and efficiency of a candidate */
+void hl_gather_share(const hl_gather *g, halo_candidate *out);
 void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch);
 void hl_gather_free(hl_gather *g);
 

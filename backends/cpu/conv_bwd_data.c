@@ -69,7 +69,8 @@ static bool bwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_g
     int id = (spec->pad ? HL_GATHER_PADDED : 0) | (spec->stream ? HL_GATHER_STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
-    hl_cpu_candidate(&dev->super, names[id], hl_gather_items(g), out);
+    hl_cpu_candidate(&dev->super, names[id], 1, out);
+    hl_gather_share(g, out);
     out->id = id;
     out->scratch = hl_gather_scratch(g);
     out->image = spec->image;

@@ -314,16 +314,53 @@ size_t hl_gather_scratch(const hl_gather *g)
     return (size_t)((g->pad_floats + hl_round_up(g->bias_floats, 16)) * 4 + g->dev->threads * hl_round_up(g->thread_bytes, 64) + 64);
 }
 
-double hl_gather_items(const hl_gather *g)
+/* ------------------------------------------------------------------------------------------------------------------- items */
+
+/* Range `index` of `parts` of n outputs, cut between tiles. */
+static hl_range tile_range(int64_t n, int64_t tile, int64_t parts, int64_t index)
 {
-    double items = 0;
-    for (int i = 0; i < g->phases; i++) {
-        const gather_phase *p = &g->phase[i];
-        if (p->group_v)
-            items += (double)g->samples * (g->together ? 1 : g->ngroups) * (double)hl_div_up(p->dim[0].n, p->tile[0]) *
-                     (double)hl_div_up(p->dim[1].n, p->tile[1]);
+    hl_range r = hl_block_range(hl_div_up(n, tile), parts, index);
+    return (hl_range){r.lo * tile, hl_min64(r.hi * tile, n)};
+}
+
+gather_item hl_gather_item(const hl_gather *g, int64_t item)
+{
+    int phase = 0;
+    while (item >= g->phase[phase].items) item -= g->phase[phase++].items;
+    const gather_phase *p = &g->phase[phase];
+    int64_t h = item % p->split[1], d = item / p->split[1] % p->split[0], rest = item / (p->split[0] * p->split[1]);
+    gather_item i = {.phase = p, .n = rest % g->samples, .group1 = g->ngroups};
+    i.d = tile_range(p->dim[0].n, p->tile[0], p->split[0], d);
+    i.h = tile_range(p->dim[1].n, p->tile[1], p->split[1], h);
+    if (!g->together) {
+        i.group0 = (int)(rest / g->samples);
+        i.group1 = i.group0 + 1;
     }
+    return i;
+}
+
+/* Output vectors times rows: rows of a phase are of one length but for the last channels. */
+static double item_work(const void *arg, int64_t item)
+{
+    const hl_gather *g = arg;
+    gather_item i = hl_gather_item(g, item);
+    int vectors = 0;
+    for (int k = i.group0; k < i.group1; k++) vectors += g->group[k].ov;
+    return (double)hl_range_len(i.d) * (double)hl_range_len(i.h) * (double)i.phase->dim[2].n * (double)i.phase->nrows * vectors;
+}
+
+static int64_t items_of(const hl_gather *g)
+{
+    int64_t items = 0;
+    for (int i = 0; i < g->phases; i++) items += g->phase[i].items;
     return items;
+}
+
+void hl_gather_share(const hl_gather *g, halo_candidate *out)
+{
+    int64_t items = items_of(g);
+    out->items = (double)items;
+    out->efficiency = hl_share(g->dev->threads, items, item_work, g);
 }
 
 void hl_gather_free(hl_gather *g)

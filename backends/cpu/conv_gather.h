@@ -51,4 +51,14 @@ struct hl_gather {
     float slope;
 };
 
+/* One piece of work: a box of outputs of one sample and the groups of output blocks group0 <= . < group1. */
+typedef struct gather_item {
+    const gather_phase *phase;
+    int64_t n;
+    hl_range d, h;
+    int group0, group1;
+} gather_item;
+
+gather_item hl_gather_item(const hl_gather *g, int64_t item);
+
 #endif

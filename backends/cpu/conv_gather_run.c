@@ -298,26 +298,11 @@ static void run_chunks(const worker *k, task *a)
     } while (a->row1 < p->nrows);
 }
 
-/* Range `index` of `parts` of n outputs, cut between tiles. */
-static hl_range tile_range(int64_t n, int64_t tile, int64_t parts, int64_t index)
-{
-    hl_range r = hl_block_range(hl_div_up(n, tile), parts, index);
-    return (hl_range){r.lo * tile, hl_min64(r.hi * tile, n)};
-}
-
 static void run_item(worker *k, int64_t item)
 {
-    const hl_gather *g = k->g;
-    int phase = 0;
-    while (item >= g->phase[phase].items) item -= g->phase[phase++].items;
-    const gather_phase *p = k->p = &g->phase[phase];
-    int64_t h = item % p->split[1], d = item / p->split[1] % p->split[0], rest = item / (p->split[0] * p->split[1]);
-    hl_range rd = tile_range(p->dim[0].n, p->tile[0], p->split[0], d), rh = tile_range(p->dim[1].n, p->tile[1], p->split[1], h);
-    task a = {.n = rest % g->samples, .d0 = rd.lo, .d1 = rd.hi, .h0 = rh.lo, .h1 = rh.hi, .group1 = g->ngroups};
-    if (!g->together) {
-        a.group0 = (int)(rest / g->samples);
-        a.group1 = a.group0 + 1;
-    }
+    gather_item i = hl_gather_item(k->g, item);
+    k->p = i.phase;
+    task a = {.n = i.n, .d0 = i.d.lo, .d1 = i.d.hi, .h0 = i.h.lo, .h1 = i.h.hi, .group0 = i.group0, .group1 = i.group1};
     run_chunks(k, &a);
 }
 

@@ -71,10 +71,13 @@ void hl_image_unpack(int threads, int image, int64_t o, int64_t i, const int64_t
         }
 }
 
+enum { STRIP = 16 }; /* of inputs, for a block of outputs: what is read stays in the cache until it is written */
+
 static int image_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
     if (desc->t[HALO_X].dtype != HALO_F32 || desc->image < HL_IMAGE_FWD8 || desc->image >= HL_IMAGES) return 0;
-    hl_cpu_candidate(dev, "pack", (double)desc->t[HALO_X].ext[HALO_N], out);
+    const int64_t *e = desc->t[HALO_X].ext;
+    hl_cpu_candidate(dev, "pack", (double)(hl_div_up(e[HALO_N], STRIP) * hl_div_up(e[HALO_C], STRIP)), out);
     return 1;
 }
 
@@ -103,7 +106,7 @@ static halo_status image_run(halo_plan *plan, const halo_op_args *args)
     const float *w = (const float *)args->ptr[HALO_X] + p->origin;
     float *image = args->ptr[HALO_Y];
     int64_t lanes = p->lanes, outs = hl_round_up(p->out, lanes), ins = image_squares(p->image) ? hl_round_up(p->in, lanes) : p->in;
-    const int64_t strip = 16; /* of inputs, for a block of outputs: what is read stays in the cache until it is written */
+    const int64_t strip = STRIP;
     int64_t strips = hl_div_up(ins, strip);
 #pragma omp parallel for num_threads(p->dev->threads) schedule(static)
     for (int64_t b = 0; b < hl_div_up(outs, strip) * strips; b++) {

@@ -17,6 +17,7 @@ extern const hl_conv_kern hl_conv_kern_avx512f_16;
 const hl_conv_kern *hl_conv_kern_find(hl_isa isa, int lanes)
 {
     if (lanes != 8 && lanes != 16) return NULL;
+    (void)isa; /* a build without vector instructions */
 #ifdef HAVE_KERN_AVX512F
     if (isa == HL_ISA_AVX512F && lanes == 16) return &hl_conv_kern_avx512f_16;
 #endif

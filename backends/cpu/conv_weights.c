@@ -200,6 +200,15 @@ static void choose_items(hl_weights *p)
     p->part_floats = hl_round_up(p->group_out * p->group_in * p->block_floats + p->group_out * p->kern->lanes, 16);
 }
 
+/* Block pairs times rows. */
+static double item_work(const void *arg, int64_t index)
+{
+    const hl_weights *p = arg;
+    int64_t g = index / p->splits, o = g / p->in_groups * p->group_out, i = g % p->in_groups * p->group_in;
+    hl_range lines = hl_block_range(p->s.n * p->s.y.ext[HALO_D] * p->s.y.ext[HALO_H], p->splits, index % p->splits);
+    return (double)(hl_min64(p->group_out, p->out_blocks - o) * hl_min64(p->group_in, p->in_blocks - i) * hl_range_len(lines));
+}
+
 static void choose_rows(hl_weights *p)
 {
     const halo_window *w = &p->s.w;
@@ -291,8 +300,8 @@ static int weights_candidates(halo_device *dev, const halo_op_desc *desc, halo_c
     if (!weights_supported(hl_cpu(dev), desc, &s)) return hl_onednn_candidates(hl_cpu(dev), desc, out);
     hl_weights p = {0};
     start_weights(&p, hl_cpu(dev), desc, &s);
-    double rows = (double)s.n * (double)s.y.ext[HALO_D] * (double)s.y.ext[HALO_H];
-    hl_cpu_candidate(dev, p.pad ? "direct-pad" : "direct", rows * (double)p.out_blocks * (double)p.in_blocks, out);
+    hl_cpu_candidate(dev, p.pad ? "direct-pad" : "direct", (double)(items_of(&p) * p.splits), out);
+    out->efficiency = hl_share(p.dev->threads, items_of(&p) * p.splits, item_work, &p);
     out->id = p.pad ? PADDED : DIRECT;
     out->scratch = hl_weights_scratch(&p);
     return 1 + hl_onednn_candidates(hl_cpu(dev), desc, &out[1]);

@@ -184,7 +184,7 @@ static int copy_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 {
     copy_plan p;
     if (!sides_of(d, &p)) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[p.from])), out);
+    return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[p.from]), out);
 }
 
 static halo_status copy_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

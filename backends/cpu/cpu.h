@@ -63,8 +63,13 @@ typedef struct hl_cpu_plan {
 halo_status hl_cpu_plan_new(halo_device *dev, const halo_op_desc *desc, size_t size, void *plan);
 void hl_cpu_plan_free(halo_plan *plan);
 
-/* "act:avx2" and the like into a candidate, all else zero; `items` independent pieces of work. Returns 1, the number of candidates. */
+/* "act:avx2" and the like into a candidate, all else zero; `items` independent pieces of work, equal ones. Returns 1, the number of candidates. */
 int hl_cpu_candidate(halo_device *dev, const char *algorithm, double items, halo_candidate *out);
+/* The same for pointwise work on `elements`, cut into hl_parts. */
+int hl_cpu_pointwise(halo_device *dev, const char *algorithm, int64_t elements, halo_candidate *out);
+
+/* share.c: the best efficiency, work / (threads x the most that one gets), of items that threads take in order as they become free. 0: no memory. */
+double hl_share(int threads, int64_t items, double (*work)(const void *arg, int64_t item), const void *arg);
 
 static inline bool hl_has(const halo_op_desc *d, halo_role role) { return d->t[role].dtype != HALO_NONE; }
 /* Present, valid, f32. */

@@ -56,7 +56,7 @@ static int64_t tile_of(const halo_op_desc *d, const dropout_plan *p)
 static int dropout_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     if (!valid(d)) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[HALO_X])), out);
+    return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[HALO_X]), out);
 }
 
 static halo_status dropout_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

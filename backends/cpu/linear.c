@@ -16,7 +16,7 @@
 #include <cblas.h>
 #include <limits.h>
 
-enum { FEW = 32, SECTION = 2048, LONGEST = 8192 };
+enum { FEW = 32, SECTION = 2048, LONGEST = 8192, NARROW = 32, WORTH = 8192 };
 
 /* An operand [N, F] as rows of floats: in place, or through scratch. */
 typedef struct vectors {
@@ -158,19 +158,20 @@ static bool by_gemm(const linear_plan *p)
     return p->n > FEW && p->n <= INT_MAX && p->in <= INT_MAX && p->out <= INT_MAX && p->x.stride <= INT_MAX && p->y.stride <= INT_MAX;
 }
 
+static int64_t pieces_of(const linear_plan *p)
+{
+    halo_op_kind kind = p->super.d.kind;
+    return kind == HALO_OP_LINEAR_FWD ? p->out * p->sections : kind == HALO_OP_LINEAR_BWD_DATA ? p->columns : p->out * p->columns;
+}
+
 static void by_pieces(linear_run *r)
 {
     const linear_plan *p = r->p;
     bool small = p->in * p->out < 16384; /* not worth waking threads */
-    int64_t pieces = p->out * p->sections;
-    void (*piece)(void *, int64_t) = forward_piece;
-    if (p->super.d.kind == HALO_OP_LINEAR_BWD_DATA) {
-        pieces = p->columns;
-        piece = data_piece;
-    } else if (p->super.d.kind == HALO_OP_LINEAR_BWD_WEIGHTS) {
-        pieces = p->out * p->columns;
-        piece = weights_piece;
-    }
+    int64_t pieces = pieces_of(p);
+    void (*piece)(void *, int64_t) = p->super.d.kind == HALO_OP_LINEAR_FWD        ? forward_piece
+                                     : p->super.d.kind == HALO_OP_LINEAR_BWD_DATA ? data_piece
+                                                                                  : weights_piece;
     for (int64_t i = 0; small && i < pieces; i++) piece(r, i);
     if (!small) hl_parallel(p->super.dev, pieces, piece, r);
     if (p->super.d.kind == HALO_OP_LINEAR_FWD) add_partials(r);
@@ -223,11 +224,24 @@ static bool shape(const halo_op_desc *d, linear_plan *p)
     return true;
 }
 
+/* How the weights are cut: sections of a row, columns of all rows. */
+static void cut(linear_plan *p)
+{
+    int64_t wanted = hl_div_up(4 * (int64_t)p->super.dev->threads, p->out);
+    p->sections = hl_max64(hl_div_up(p->in, LONGEST), hl_max64(1, hl_min64(wanted, p->in / SECTION)));
+    p->columns = hl_max64(hl_div_up(p->in, LONGEST), hl_min64(hl_div_up(p->in, SECTION), 2 * (int64_t)p->super.dev->threads));
+    if (p->super.d.kind != HALO_OP_LINEAR_BWD_DATA) return;
+    /* here a column is all the work there is to deal out: narrow ones, down to two cache lines of each row, that still are worth waking a thread */
+    int64_t most = hl_min64(hl_div_up(p->in, NARROW), p->in * p->out / WORTH);
+    p->columns = hl_max64(p->columns, hl_min64(most, 2 * (int64_t)p->super.dev->threads));
+}
+
 static int linear_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
-    linear_plan p;
+    linear_plan p = {.super = {hl_cpu(dev), *d}};
     if (!shape(d, &p)) return 0;
-    hl_cpu_candidate(dev, by_gemm(&p) ? "blas" : "cpu", hl_items(p.in * p.out), out);
+    cut(&p);
+    hl_cpu_candidate(dev, by_gemm(&p) ? "blas" : "cpu", by_gemm(&p) ? hl_items(p.in * p.out) : (double)pieces_of(&p), out);
     out->scratch = p.scratch;
     return 1;
 }
@@ -244,9 +258,7 @@ static halo_status linear_make(halo_device *dev, const halo_op_desc *d, const ha
     (void)choice;
     HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
     shape(d, p);
-    int64_t wanted = hl_div_up(4 * (int64_t)p->super.dev->threads, p->out);
-    p->sections = hl_max64(hl_div_up(p->in, LONGEST), hl_max64(1, hl_min64(wanted, p->in / SECTION)));
-    p->columns = hl_max64(hl_div_up(p->in, LONGEST), hl_min64(hl_div_up(p->in, SECTION), 2 * (int64_t)p->super.dev->threads));
+    cut(p);
     halo_status st = HALO_OK;
     if (d->kind == HALO_OP_LINEAR_FWD && !by_gemm(p))
         st = hl_calloc(dev->ctx, (size_t)(p->out * p->n * p->sections), sizeof(*p->partial), "a dense layer", &p->partial);

@@ -37,6 +37,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/rows.h \
 	backends/cpu/runs.c \
 	backends/cpu/runs.h \
+	backends/cpu/share.c \
 	backends/cpu/transfer.c \
 	backends/cpu/update.c
 

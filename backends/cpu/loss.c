@@ -56,7 +56,7 @@ static int loss_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
     halo_operand op[3];
     if (operands_of(d, op) == 0 || d->t[HALO_STAT].dtype != HALO_F64) return 0;
     if (hl_has(d, HALO_SW) && d->t[HALO_SW].dtype != HALO_F64) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[HALO_X])), out);
+    return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[HALO_X]), out);
 }
 
 /* Targets of a whole sample, of which this operand may hold a part. */
@@ -140,7 +140,7 @@ const halo_op_class hl_cpu_loss = {
 static int sumsq_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     if (!hl_has_f32(d, HALO_X) || d->t[HALO_STAT].dtype != HALO_F64) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[HALO_X])), out);
+    return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[HALO_X]), out);
 }
 
 static halo_status sumsq_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

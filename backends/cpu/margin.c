@@ -176,7 +176,9 @@ static int margin_candidates(halo_device *dev, const halo_op_desc *d, halo_candi
 {
     const halo_operand *y = &d->t[HALO_Y];
     if (!hl_operand_valid(y) || !modes_valid(d) || (d->reverse && y->dtype != HALO_F32)) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(y)), out);
+    int64_t block = y->layout == HALO_NDHWC ? y->ext[HALO_C] : hl_layout_block(y->layout), lines = y->ext[HALO_N] * hl_div_up(y->ext[HALO_C], block);
+    for (int k = 0; k < 2; k++) lines *= y->ext[HALO_D + k] + y->margin[k][0] + y->margin[k][1];
+    return hl_cpu_candidate(dev, "cpu", (double)lines, out);
 }
 
 static halo_status margin_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

@@ -51,6 +51,21 @@ static int64_t tile_for(int64_t lanes)
     return lanes / common * HL_TILE;
 }
 
+/* So many sections of each unit, at least, that `pieces` keep the threads as busy as twice as many sections could. */
+static int64_t even_sections(int64_t threads, int64_t units, int64_t least)
+{
+    int64_t best = least;
+    double most = 0;
+    for (int64_t s = least; s <= 2 * least; s++) {
+        int64_t pieces = units * s;
+        double busy = (double)pieces / (double)(hl_div_up(pieces, threads) * threads);
+        if (busy <= most + 1e-9) continue;
+        most = busy;
+        best = s;
+    }
+    return best;
+}
+
 static void shape(norm_plan *p)
 {
     const halo_op_desc *d = &p->super.d;
@@ -66,7 +81,7 @@ static void shape(norm_plan *p)
     p->last_tile = tile_for(p->last_lanes);
     int64_t cells = x->ext[HALO_D] * x->ext[HALO_H] * x->ext[HALO_W], units = x->ext[HALO_N] * p->blocks;
     int64_t wanted = hl_div_up(hl_parts(p->super.dev, units * p->lanes * cells) * 2, units);
-    p->sections = hl_max64(1, hl_min64(wanted, cells));
+    p->sections = hl_max64(1, hl_min64(even_sections(p->super.dev->threads, units, wanted), cells));
     p->pieces = units * p->sections;
 }
 
@@ -351,7 +366,9 @@ static bool norm_valid(const halo_op_desc *d)
 static int norm_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     if (!norm_valid(d)) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[HALO_X])), out);
+    norm_plan p = {.super = {hl_cpu(dev), *d}};
+    shape(&p);
+    return hl_cpu_candidate(dev, "cpu", (double)p.pieces, out);
 }
 
 static void norm_destroy(halo_plan *plan)

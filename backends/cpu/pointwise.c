@@ -47,7 +47,7 @@ static int pointwise_candidates(halo_device *dev, const halo_op_desc *d, halo_ca
     if (runs_of(d).sets == 0) return 0;
     halo_role role[3];
     roles_of(d->kind, role);
-    return hl_cpu_candidate(dev, "cpu", hl_items(hl_operand_box_elements(&d->t[role[0]])), out);
+    return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[role[0]]), out);
 }
 
 static halo_status pointwise_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

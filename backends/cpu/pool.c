@@ -338,7 +338,11 @@ static int pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
     pool_plan p = {.super = {hl_cpu(dev), *d}};
     shape(&p, forward);
     if (!aux_valid(&p, forward)) return 0;
-    return hl_cpu_candidate(dev, "cpu", (double)(rows->ext[HALO_N] * p.blocks * rows->ext[HALO_D] * rows->ext[HALO_H]), out);
+    int64_t n = rows->ext[HALO_N] * p.blocks * rows->ext[HALO_D] * rows->ext[HALO_H];
+    hl_cpu_candidate(dev, "cpu", (double)n, out);
+    int64_t parts = hl_min64(n, hl_parts(hl_cpu(dev), hl_operand_box_elements(x)));
+    out->efficiency = (double)n / ((double)hl_cpu(dev)->threads * (double)hl_div_up(n, hl_max64(parts, 1)));
+    return 1;
 }
 
 static void pool_destroy(halo_plan *plan)

@@ -36,7 +36,7 @@ static int update_candidates(halo_device *dev, const halo_op_desc *d, halo_candi
     int64_t n = hl_operand_box_elements(&d->t[HALO_WT]);
     if (hl_operand_box_elements(&d->t[HALO_DW]) != n) return 0;
     if (d->update.larc != HALO_LARC_OFF && (d->t[HALO_STAT].dtype != HALO_F64 || d->t[HALO_STAT2].dtype != HALO_F64)) return 0;
-    return hl_cpu_candidate(dev, "cpu", hl_items(n), out);
+    return hl_cpu_pointwise(dev, "cpu", n, out);
 }
 
 static void update_destroy(halo_plan *plan)

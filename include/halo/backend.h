@@ -235,7 +235,8 @@ typedef struct halo_candidate {
     size_t scratch;     /* bytes, from the program's shared scratch */
     int image;          /* convolutions: image of the weights it reads; 0 = the plain master */
     size_t image_bytes;
-    double items;       /* independent work items, for `explain threads=` */
+    double items;       /* independent work items, as dealt to the device's threads, for `explain threads=` */
+    double efficiency;  /* the best that these allow: work / (threads x the most that one thread gets); 0: as follows from equal items */
 } halo_candidate;
 
 enum { HALO_MAX_CANDIDATES = 16 };

@@ -20,6 +20,8 @@ static void op_json(hl_json *j, const hl_op_info *op, bool timed)
     hl_json_string(j, "impl", op->impl);
     hl_json_number(j, "flops", op->flops);
     hl_json_number(j, "bytes", op->bytes);
+    hl_json_number(j, "work_items", op->items);
+    hl_json_number(j, "efficiency", op->efficiency);
     if (timed) {
         hl_json_number(j, "seconds", op->seconds);
         hl_json_number(j, "gflops", op->flops / op->seconds * 1e-9);

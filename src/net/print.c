@@ -96,13 +96,18 @@ static void print_steps(const hl_program *p, hl_str *out)
 {
     static const char *const phases[HL_PHASES] = {"images",   "norms", "forward", "loss",
                                                   "backward", "norms", "update"};
-    hl_str_addf(out, "\n%-5s %-9s %-24s %-18s %-22s %10s %10s  %s\n", "step", "phase", "layer", "op",
-                "implementation", "Mflop", "MiB", "values");
+    hl_str_addf(out, "\n%-5s %-9s %-24s %-18s %-22s %10s %10s %8s %5s  %s\n", "step", "phase", "layer", "op",
+                "implementation", "Mflop", "MiB", "items", "best", "values");
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
+        hl_op_info op;
+        hl_program_op(p, i, &op);
         hl_str_addf(out, "%-5d %-9s %-24s %-18s %-22s %10.3f %10.3f ", i, phases[s->phase],
-                    hl_step_name(p, s), s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer",
-                    s->choice.impl, s->flops * 1e-6, s->bytes / 1048576.0);
+                    op.name, op.kind, op.impl, op.flops * 1e-6, op.bytes / 1048576.0);
+        if (op.items > 0) /* chosen */
+            hl_str_addf(out, "%8.0f %5.2f ", op.items, op.efficiency);
+        else
+            hl_str_addf(out, "%8s %5s ", "", "");
         if (s->kind == HL_STEP_OP)
             add_uses(p, s, out);
         else
@@ -125,6 +130,8 @@ static void print_totals(const hl_program *p, hl_str *out)
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
                 (double)info.scratch_bytes / mib);
+    hl_str_addf(out, "items: independent pieces of work, as dealt to %d threads; best: the part of these that they can keep busy\n",
+                p->ctx->threads);
 }
 
 halo_status hl_program_print(const hl_program *p, hl_str *out)

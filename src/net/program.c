@@ -162,6 +162,13 @@ static double median_seconds(const hl_step *s)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
+/* What a backend said, or else that of equal items dealt in turn. */
+static double best_efficiency(const halo_candidate *c, int threads)
+{
+    if (c->efficiency > 0 || !(c->items > 0)) return c->efficiency > 0 ? c->efficiency : 1;
+    return c->items / (ceil(c->items / threads) * threads);
+}
+
 void hl_program_op(const hl_program *p, int i, hl_op_info *info)
 {
     HL_BUG_UNLESS(i >= 0 && i < p->steps);
@@ -176,6 +183,7 @@ void hl_program_op(const hl_program *p, int i, hl_op_info *info)
         .bytes = s->bytes,
         .seconds = median_seconds(s),
         .items = s->choice.items,
+        .efficiency = best_efficiency(&s->choice, p->ctx->threads),
         .desc = &s->desc,
     };
 }

@@ -151,7 +151,8 @@ typedef struct hl_op_info {
     bool reference;
     double flops, bytes;
     double seconds; /* median of the timed runs; NaN when not timed */
-    double items;
+    double items;      /* independent pieces of work, as dealt to the device's threads */
+    double efficiency; /* the best that these allow on so many threads: 1 = all are busy all the time */
     const halo_op_desc *desc;
 } hl_op_info;
 

@@ -37,6 +37,16 @@ TESTS += tests/backend/denormal.test
 TESTS_FAST += tests/backend/denormal.test
 tests_backend_denormal_test_SOURCES = tests/backend/denormal.c
 
+check_PROGRAMS += tests/backend/threads.test
+TESTS += tests/backend/threads.test
+TESTS_FAST += tests/backend/threads.test
+tests_backend_threads_test_SOURCES = tests/backend/threads.c
+
+# Scripts that look at the kernels as compiled: their instructions, and another processor's build
+dist_check_SCRIPTS += tests/backend/isa.test tests/backend/aarch64.test
+TESTS += tests/backend/isa.test tests/backend/aarch64.test
+TESTS_FAST += tests/backend/isa.test
+
 # make tests/backend/bench_pointwise: times everything else beside the triad
 EXTRA_PROGRAMS += tests/backend/bench_pointwise
 tests_backend_bench_pointwise_SOURCES = tests/backend/bench_pointwise.c
@@ -46,3 +56,5 @@ EXTRA_PROGRAMS += tests/backend/bench_conv
 tests_backend_bench_conv_SOURCES = tests/backend/bench_conv.c
 tests_backend_bench_conv_LDFLAGS = $(AM_LDFLAGS) $(OPENMP_CFLAGS)
 endif
+
+EXTRA_DIST += tests/backend/isa.awk
