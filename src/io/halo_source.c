@@ -192,16 +192,16 @@ enum { RANK_1 = 1 << 1, RANK_2 = 1 << 2, RANK_5 = 1 << 5, RANKS_OF_Y = RANK_1 | 
 /* Opens y or group: absent is *d NULL. Its rows must be those of x, its rank one of `ranks`. */
 static halo_status open_rows(hl_h5 *file, const char *name, int64_t rows, unsigned ranks, hl_h5_data **d)
 {
-    char shape[320];
+    char shape[320], more[80] = "";
     *d = NULL;
     if (!hl_h5_has(file, name)) return HALO_OK;
     HL_TRY(hl_h5_data_open(file, name, 0, d));
     halo_status st = HALO_OK;
+    if (ranks & RANK_5) snprintf(more, sizeof(more), ", targets] or [%" PRId64 ", targets, D, H, W", rows);
     if (!(ranks >> (*d)->ndim & 1) || (*d)->dim[0] != rows)
         st = hl_fail(file->ctx, HALO_ERR_SHAPE,
-                     "'%s': dataset '%s' is %s, expected [samples%s] of the %" PRId64 " sample%s of 'x'", file->path,
-                     name, hl_h5_describe(*d, shape, sizeof(shape)),
-                     ranks & RANK_5 ? ", targets] or [samples, targets, D, H, W" : "", rows, HL_S(rows));
+                     "'%s': dataset '%s' is %s, expected [%" PRId64 "%s] as 'x' has that many samples", file->path,
+                     name, hl_h5_describe(*d, shape, sizeof(shape)), rows, more);
     if (st == HALO_OK) st = hl_h5_claim(*d, (*d)->bytes);
     if (st == HALO_OK) return HALO_OK;
     hl_h5_data_close(*d);

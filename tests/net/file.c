@@ -231,7 +231,7 @@ static void check_top_refusals(void)
     refused("[1, 2]", "net.yaml:1: a network file is a map");
     refused("name: n\nlayerz: []\n",
             "net.yaml:2: unknown key of a network file 'layerz', did you mean 'layers'?");
-    refused("name: n\nlayers: [relu]\n", "net.yaml:1: input needs 'channels'");
+    refused("name: n\nlayers: [relu]\n", "net.yaml:1: a network file needs 'input: {channels: C, size: N}'");
     refused("name: n\ninput: {channels: 1}\nlayers: [relu]\n", "net.yaml:2: input needs 'size'");
     refused("name: n\ninput: {channels: 0, size: 8}\n", "net.yaml:2: channels must be a positive number");
     refused("name: n\ninput: {channels: 1, size: [8, 8]}\n",
