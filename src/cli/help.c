@@ -34,8 +34,8 @@ static void fold(const char *text, int indent, hl_str *out)
         hl_str_addn(out, text, n);
         column += (int)n;
         text += n;
-        if (*text == '\n') {
-            hl_str_addf(out, "\n%*s", text[1] ? indent : 0, "");
+        if (*text == '\n') { /* two of them: an empty line */
+            hl_str_addf(out, "%s\n%*s", text[1] == '\n' ? "\n" : "", text[1] ? indent : 0, "");
             column = indent;
         }
         while (*text == ' ' || *text == '\n') text++;

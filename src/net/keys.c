@@ -415,12 +415,12 @@ void hl_key_format(const hl_layer_key *key, const hl_layer *layer, hl_str *out)
 static void add_range(const hl_layer_key *key, hl_str *out)
 {
     bool least = isfinite(key->lo), most = isfinite(key->hi);
-    if (least && most)
+    if (least && most && !key->open_lo && !key->open_hi) {
         hl_str_addf(out, " from %.10g to %.10g", key->lo, key->hi);
-    else if (least)
-        hl_str_addf(out, key->open_lo ? " above %g" : " from %g on", key->lo);
-    if (least && most && key->open_lo) hl_str_addf(out, ", %g excluded", key->lo);
-    if (most && key->open_hi) hl_str_addf(out, ", %g excluded", key->hi);
+        return;
+    }
+    if (least) hl_str_addf(out, key->open_lo ? " above %.10g" : most ? " at least %.10g" : " from %.10g on", key->lo);
+    if (most) hl_str_addf(out, "%s %s %.10g", least ? " and" : "", key->open_hi ? "below" : "at most", key->hi);
 }
 
 static void add_words(const char *const *words, hl_str *out)

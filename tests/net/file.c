@@ -279,7 +279,7 @@ static void check_layer_refusals(void)
             "net.yaml:4: unknown key of max_pool 'count_padding'");
     refused(TOP "  - scale\n", "net.yaml:4: scale needs 'factor'");
     refused(TOP "  - dropout: {keep: 1.5}\n",
-            "net.yaml:4: layer 'dropout1': keep is 1.5, must be a number from 0 to 1, 0 excluded");
+            "net.yaml:4: layer 'dropout1': keep is 1.5, must be a number above 0 and at most 1");
     refused(TOP "  - relu\n  - relu: {from: inptu}\n",
             "net.yaml:5: unknown earlier layer 'inptu', did you mean 'input'?");
     refused(TOP "  - relu: {from: later}\n  - relu: {name: later}\n",

@@ -243,9 +243,9 @@ static void check_other_refusals(void)
     refused(halo_network_activation(net, a, "r", (halo_act)77, 0, NULL), HALO_ERR_USAGE, net, 2,
             "layer 'r': no such kind of act");
     refused(halo_network_activation(net, a, "r", HALO_ACT_LEAKY_RELU, 1, NULL), HALO_ERR_USAGE, net, 2,
-            "slope is 1, must be a number from 0 to 1, 0 excluded, 1 excluded");
+            "slope is 1, must be a number above 0 and below 1");
     refused(halo_network_dropout(net, a, "d", 0, NULL), HALO_ERR_USAGE, net, 2,
-            "keep is 0, must be a number from 0 to 1, 0 excluded");
+            "keep is 0, must be a number above 0 and at most 1");
     norm.eps = 0;
     refused(halo_network_norm(net, a, "n", &norm, NULL), HALO_ERR_USAGE, net, 2,
             "eps is 0, must be a number above 0");
