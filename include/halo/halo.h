@@ -283,7 +283,8 @@ HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
 
 /* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume, dense, C order; nothing is
- * kept of them. lr replaces that of the options when > 0. *loss (may be NULL) is the mean before the step. HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
+ * kept of them. lr replaces that of the options when > 0. *loss (may be NULL) is the mean before the step.
+ * HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
 HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
 
 /* prediction [samples T], or volumes, for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
