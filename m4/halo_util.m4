@@ -75,6 +75,7 @@ AC_MSG_NOTICE([
     libyaml       $halo_row_yaml
     oneDNN        $halo_row_onednn
     hwloc         $halo_row_hwloc
+    memkind       $halo_row_memkind
     FFTW          $halo_row_fftw
     CUDA          $halo_row_cuda
     sanitizer     $halo_row_sanitizer

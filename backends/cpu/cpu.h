@@ -9,17 +9,9 @@
 #ifndef HL_CPU_H
 #define HL_CPU_H
 
+#include "backends/cpu/isa.h"
 #include "tensor/block.h"
 #include "tensor/operand.h"
-
-/* What a kernel is compiled for. AVX512F is the foundation alone (no BW, DQ, VL): what every AVX-512 machine has, Knights Landing included. */
-typedef enum hl_isa { HL_ISA_GENERIC = 0, HL_ISA_AVX2, HL_ISA_AVX512F, HL_ISAS } hl_isa;
-
-const char *hl_isa_name(hl_isa isa); /* "generic", "avx2", "avx512f" */
-/* This machine (processor and operating system) and this build have it. */
-bool hl_isa_usable(hl_isa isa);
-/* `name` NULL or "": the best usable one; else that one, or an error that says what is lacking. */
-halo_status hl_isa_choose(halo_context *ctx, const char *name, hl_isa *isa);
 
 struct hl_kern; /* kern/pointwise.h */
 
@@ -30,15 +22,33 @@ typedef struct hl_cpu_device {
     const struct hl_kern *kern; /* pointwise kernels of `isa` */
     int entered;                /* depth of enter/leave */
     unsigned *modes;            /* [threads] floating-point control of each thread before enter */
+    struct hl_seats *seats;     /* where the threads sit; NULL: where the system puts them */
+    char placement[256];        /* the same in words */
+    bool fast_memory;           /* there is memory of high bandwidth, and a way to get it */
+    struct hl_fast_block *fast; /* what is had of it */
 } hl_cpu_device;
 
 static inline hl_cpu_device *hl_cpu(halo_device *dev) { return (hl_cpu_device *)dev; }
 
 const halo_backend *hl_backend_cpu(void);
 
-/* mode.c: flush-to-zero and denormals-are-zero in every thread of the team; leave restores what each thread had. May nest. */
+/* mode.c: flush-to-zero and denormals-are-zero in every thread of the team, each in its place; leave restores what each thread had. May nest. */
 void hl_cpu_enter(halo_device *dev);
 void hl_cpu_leave(halo_device *dev);
+
+/* bind.c: places of the threads by ctx->bind ("" = auto, none, cores), NULL where they are not to be bound; the decision in words. */
+typedef struct hl_seats hl_seats;
+halo_status hl_seats_make(halo_context *ctx, int threads, char *words, size_t size, hl_seats **out);
+void hl_seats_free(hl_seats *s);
+/* By each thread of a team for itself: to its place, and back to where it might be before. Nothing where seats is NULL. */
+void hl_seat_take(hl_seats *s, int thread);
+void hl_seat_leave(hl_seats *s, int thread);
+
+/* memory.c: as in halo_device_ops. */
+enum { HL_LARGE = 4 << 20 }; /* bytes from which it is worth to ask all threads */
+bool hl_has_fast_memory(void);
+halo_status hl_cpu_alloc(halo_device *dev, size_t bytes, void **ptr);
+void hl_cpu_release(halo_device *dev, void *ptr);
 
 /* transfer.c: as in halo_device_ops. */
 halo_status hl_cpu_upload(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host);

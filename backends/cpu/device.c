@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * device.c -- the cpu device: memory, order (everything is done when a call returns), and opening.
- *
- * Large memory is aligned to the huge page and its pages are touched by the threads that will work on them: the same static deal of addresses that the
- * kernels use, so that on machines with several memories each thread finds its part near.
- */
+/* device.c -- the cpu device: copies, order (everything is done when a call returns), and opening. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,45 +9,12 @@
 #include "base/topology.h"
 
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { HUGE_PAGE = 2 << 20, LARGE = 4 << 20 };
-
-/* Range t of `parts` of a block of bytes. */
-static void touch(const hl_cpu_device *dev, char *memory, size_t bytes)
-{
-    (void)dev; /* without OpenMP */
-    int64_t page = sysconf(_SC_PAGESIZE), pages = hl_div_up((int64_t)bytes, page);
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < pages; i++) memory[i * page] = 0;
-}
-
-static halo_status cpu_alloc(halo_device *device, size_t bytes, void **ptr)
-{
-    if (bytes < LARGE) return hl_aligned(device->ctx, bytes, "device memory", ptr);
-    void *memory;
-    if (bytes > SIZE_MAX - HUGE_PAGE || posix_memalign(&memory, HUGE_PAGE, bytes) != 0)
-        return hl_fail(device->ctx, HALO_ERR_NOMEM, "out of memory: %zu bytes for device memory", bytes);
-#ifdef MADV_HUGEPAGE
-    madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: refusal changes nothing but speed */
-#endif
-    touch(hl_cpu(device), memory, bytes);
-    *ptr = memory;
-    return HALO_OK;
-}
-
-static void cpu_release(halo_device *dev, void *ptr)
-{
-    (void)dev;
-    free(ptr);
-}
 
 static halo_status cpu_copy(halo_device *device, void *dst, const void *src, size_t bytes, halo_queue *queue)
 {
     hl_cpu_device *dev = hl_cpu(device);
     (void)queue;
-    int parts = bytes < LARGE ? 1 : dev->threads;
+    int parts = bytes < HL_LARGE ? 1 : dev->threads;
 #pragma omp parallel for num_threads(parts) schedule(static)
     for (int t = 0; t < parts; t++) {
         hl_range r = hl_block_range((int64_t)bytes, parts, t);
@@ -65,7 +27,7 @@ static halo_status cpu_fill(halo_device *device, void *dst, int byte, size_t byt
 {
     hl_cpu_device *dev = hl_cpu(device);
     (void)queue;
-    int parts = bytes < LARGE ? 1 : dev->threads;
+    int parts = bytes < HL_LARGE ? 1 : dev->threads;
 #pragma omp parallel for num_threads(parts) schedule(static)
     for (int t = 0; t < parts; t++) {
         hl_range r = hl_block_range((int64_t)bytes, parts, t);
@@ -87,6 +49,8 @@ static void cpu_describe(halo_device *device, halo_device_info *info)
     *info = (halo_device_info){.threads = dev->threads};
     snprintf(info->name, sizeof(info->name), "cpu %s, %d thread%s", hl_isa_name(dev->isa), dev->threads, dev->threads > 1 ? "s" : "");
     hl_cpu_libraries(info->details, sizeof(info->details));
+    snprintf(info->placement, sizeof(info->placement), "%s%s", dev->placement,
+             dev->fast_memory ? "; large arrays in memory of high bandwidth" : "");
     snprintf(info->isa, sizeof(info->isa), "%s", hl_isa_name(dev->isa));
     size_t used = hl_rss_bytes();
     info->memory_total = hl_memory_limit();
@@ -96,6 +60,7 @@ static void cpu_describe(halo_device *device, halo_device_info *info)
 static void cpu_close(halo_device *device)
 {
     if (!device) return;
+    hl_seats_free(hl_cpu(device)->seats);
     free(hl_cpu(device)->modes);
     free(device);
 }
@@ -107,8 +72,8 @@ static void *cpu_mpi_pointer(halo_device *dev, void *ptr)
 }
 
 static const halo_device_ops cpu_ops = {
-    .alloc = cpu_alloc,
-    .release = cpu_release,
+    .alloc = hl_cpu_alloc,
+    .release = hl_cpu_release,
     .upload = hl_cpu_upload,
     .download = hl_cpu_download,
     .copy = cpu_copy,
@@ -155,9 +120,13 @@ static halo_status cpu_open(halo_context *ctx, const halo_device_options *option
         .isa = isa,
         .kern = hl_cpu_kern(isa),
         .modes = modes,
+        .fast_memory = hl_has_fast_memory(),
     };
+    HL_GOTO(st, hl_seats_make(ctx, threads, dev->placement, sizeof(dev->placement), &dev->seats), free_modes);
     *out = &dev->super;
     return HALO_OK;
+free_modes:
+    free(modes);
 free_dev:
     free(dev);
     return st;

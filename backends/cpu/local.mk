@@ -22,14 +22,17 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/classes.c \
 	backends/cpu/classes.h \
 	backends/cpu/copy.c \
+	backends/cpu/bind.c \
 	backends/cpu/cpu.h \
 	backends/cpu/device.c \
 	backends/cpu/dropout.c \
 	backends/cpu/isa.c \
+	backends/cpu/isa.h \
 	backends/cpu/limits.c \
 	backends/cpu/linear.c \
 	backends/cpu/loss.c \
 	backends/cpu/margin.c \
+	backends/cpu/memory.c \
 	backends/cpu/mode.c \
 	backends/cpu/norm.c \
 	backends/cpu/pointwise.c \

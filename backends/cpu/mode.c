@@ -37,6 +37,7 @@ void hl_cpu_enter(halo_device *device)
         unsigned mode = get_mode();
         dev->modes[TEAM_MEMBER] = mode;
         set_mode(mode | FLUSH);
+        hl_seat_take(dev->seats, TEAM_MEMBER);
     }
     set_mode(get_mode() | FLUSH);
 }
@@ -48,5 +49,8 @@ void hl_cpu_leave(halo_device *device)
     if (--dev->entered > 0) return;
     set_mode(dev->modes[0]);
 #pragma omp parallel num_threads(dev->threads)
-    set_mode(dev->modes[TEAM_MEMBER]);
+    {
+        set_mode(dev->modes[TEAM_MEMBER]);
+        hl_seat_leave(dev->seats, TEAM_MEMBER);
+    }
 }

@@ -266,6 +266,7 @@ typedef struct halo_device_info {
     char name[128];       /* "cpu avx512f, 2 threads" */
     char details[256];    /* libraries and versions */
     char isa[16];         /* instruction set of its kernels; "" where that says nothing */
+    char placement[320];  /* where its threads sit and its memory lies, and why; "" where that says nothing */
     size_t memory_total, memory_free; /* bytes; 0 = unknown */
     int threads;
 } halo_device_info;

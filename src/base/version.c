@@ -18,6 +18,9 @@ const char *halo_version_details(void)
 #ifdef HAVE_HWLOC
            ", hwloc"
 #endif
+#ifdef HAVE_MEMKIND
+           ", memkind"
+#endif
 #ifdef HAVE_FFTW
            ". The program 'halo' also holds the generators, which use FFTW (GPL-2.0-or-later): as a whole it is under GPL-2.0-or-later"
 #endif

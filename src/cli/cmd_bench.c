@@ -11,7 +11,13 @@ static const hl_option options[] = {
     {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)"},
 };
 
-static void op_json(hl_json *j, const hl_op_info *op, bool timed)
+/* The time that this operation would need at the rate of sgemm or of the triad, whichever is longer, over the time it takes: a roofline of its own. */
+static double of_limit(const hl_op_info *op, const hl_bench *b)
+{
+    return fmax(op->flops / (b->sgemm_gflops * 1e9), op->bytes / (b->stream_gbs * 1e9)) / op->seconds;
+}
+
+static void op_json(hl_json *j, const hl_op_info *op, const hl_bench *timed)
 {
     hl_json_object(j, NULL);
     hl_json_string(j, "name", op->name);
@@ -24,12 +30,16 @@ static void op_json(hl_json *j, const hl_op_info *op, bool timed)
     hl_json_number(j, "efficiency", op->efficiency);
     if (timed) {
         hl_json_number(j, "seconds", op->seconds);
+        hl_json_number(j, "seconds_least", op->seconds_least);
         hl_json_number(j, "gflops", op->flops / op->seconds * 1e-9);
+        hl_json_number(j, "gbs", op->bytes / op->seconds * 1e-9);
+        hl_json_number(j, "fraction_of_sgemm", op->flops / op->seconds * 1e-9 / timed->sgemm_gflops);
+        hl_json_number(j, "fraction_of_limit", of_limit(op, timed));
     }
     hl_json_end_object(j);
 }
 
-void hl_ops_json(const hl_program *program, bool timed, hl_json *j)
+void hl_ops_json(const hl_program *program, const hl_bench *timed, hl_json *j)
 {
     hl_program_info info;
     hl_program_info_get(program, &info);
@@ -56,7 +66,7 @@ static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     hl_json_number(&j, "fraction_of_sgemm", b->fraction_of_sgemm);
     hl_json_int(&j, "peak_rss_bytes", (int64_t)b->peak_rss_bytes);
     hl_json_number(&j, "flops_step", b->flops_step);
-    hl_ops_json(run->train, true, &j);
+    hl_ops_json(run->train, b, &j);
     hl_json_end_object(&j);
     return hl_print_json(inv, &j);
 }
@@ -73,11 +83,27 @@ static void op_row(hl_str *t, const hl_op_info *op, const hl_bench *b)
     double gflops = op->flops / op->seconds * 1e-9;
     hl_str_addf(t, "%-18s %-18s %-28s", op->name, op->kind, op->impl);
     cell(t, 9, 3, op->seconds * 1e3);
+    cell(t, 9, 3, op->seconds_least * 1e3);
     cell(t, 7, 1, 100 * op->seconds / b->step_seconds);
     cell(t, 8, 1, gflops);
     cell(t, 8, 2, gflops / b->sgemm_gflops);
     cell(t, 8, 1, op->bytes / op->seconds * 1e-9);
+    cell(t, 8, 2, of_limit(op, b));
     hl_str_add(t, "\n");
+}
+
+/* What takes more than 5 % of a step and runs below half of what the machine's limits allow it. */
+static void slow_ops(hl_str *t, const hl_program *program, int ops, const hl_bench *b)
+{
+    int n = 0;
+    for (int i = 0; i < ops; i++) {
+        hl_op_info op;
+        hl_program_op(program, i, &op);
+        if (!(op.seconds > 0.05 * b->step_seconds) || !(of_limit(&op, b) < 0.5)) continue;
+        hl_str_addf(t, "%s%s %s (%.1f %% of the step, %.2f of its limit)", n++ ? ", " : "slow     ", op.name, op.kind, 100 * op.seconds / b->step_seconds,
+                    of_limit(&op, b));
+    }
+    if (isfinite(b->sgemm_gflops)) hl_str_add(t, n ? "\n" : "slow     no operation above 5 % of the step runs below half of its own limit\n");
 }
 
 static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
@@ -86,7 +112,8 @@ static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     hl_program_info info;
     char memory[32];
     hl_program_info_get(run->train, &info);
-    hl_str_addf(&t, "%-18s %-18s %-28s %9s %7s %8s %8s %8s\n", "layer", "operation", "implementation", "ms", "%", "GF/s", "of sgemm", "GB/s");
+    hl_str_addf(&t, "%-18s %-18s %-28s %9s %9s %7s %8s %8s %8s %8s\n", "layer", "operation", "implementation", "ms", "least", "%", "GF/s", "of sgemm",
+                "GB/s", "of limit");
     for (int i = 0; i < info.ops; i++) {
         hl_op_info op;
         hl_program_op(run->train, i, &op);
@@ -98,6 +125,7 @@ static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     if (isfinite(b->sgemm_gflops))
         hl_str_addf(&t, "machine  sgemm %.1f GF/s, memory %.1f GB/s, %d threads: the step runs at %.2f of sgemm\n", b->sgemm_gflops,
                     b->stream_gbs, run->ctx->threads, b->fraction_of_sgemm);
+    slow_ops(&t, run->train, info.ops, b);
     hl_str_addf(&t, "memory   %s resident at most\n", memory);
     return hl_print(inv, &t);
 }

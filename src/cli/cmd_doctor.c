@@ -35,12 +35,25 @@ static void backend(hl_invocation *inv, const halo_backend *b, hl_str *t, hl_jso
         hl_str_addf(t, "backend   %-5s %s%s%s\n", b->name, info.name, *info.details ? "; " : "", info.details);
         hl_json_string(j, "device", info.name);
         hl_json_string(j, "details", info.details);
+        if (*info.placement) {
+            hl_str_addf(t, "threads   computing: %s\n", info.placement);
+            hl_json_string(j, "placement", info.placement);
+        }
         dev->ops->close(dev);
     } else {
         hl_str_addf(t, "backend   %-5s does not work here: %s\n", b->name, halo_error_message(inv->ctx));
         hl_json_string(j, "reason", halo_error_message(inv->ctx));
     }
     hl_json_end_object(j);
+}
+
+/* The threads beside those that compute are never bound: they run for moments, on whatever core has one to spare. */
+static void helpers(hl_str *t, hl_json *j)
+{
+    int cores = hl_usable_cores();
+    hl_str_addf(t, "          reading ahead: 1 where there is data, summing gradients: 1 where there are several ranks; free to move over %d core%s\n", cores,
+                cores == 1 ? "" : "s");
+    hl_json_string(j, "helper_threads", "one reads ahead where there is data, one sums gradients where there are several ranks; neither is bound");
 }
 
 static void advice(hl_str *t, hl_json *j)
@@ -70,6 +83,7 @@ static int doctor(hl_invocation *inv)
     hl_json_array(&j, "backends");
     for (const halo_backend *const *b = hl_backends(); *b; b++) backend(inv, *b, &t, &j);
     hl_json_end_array(&j);
+    helpers(&t, &j);
     advice(&t, &j);
     hl_json_end_object(&j);
     int rc = inv->json ? hl_print_json(inv, &j) : hl_print(inv, &t);

@@ -45,7 +45,7 @@ static int print_json(hl_invocation *inv, const hl_run *run)
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
-    hl_ops_json(run->train, false, &j);
+    hl_ops_json(run->train, NULL, &j);
     hl_json_end_object(&j);
     return hl_print_json(inv, &j);
 }

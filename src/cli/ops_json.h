@@ -2,9 +2,9 @@
 #ifndef HL_OPS_JSON_H
 #define HL_OPS_JSON_H
 
-#include "net/program.h"
+#include "perf/bench.h"
 
-/* The member "ops" of explain and bench. */
-void hl_ops_json(const hl_program *program, bool timed, hl_json *j);
+/* The member "ops" of explain (timed NULL) and bench. */
+void hl_ops_json(const hl_program *program, const hl_bench *timed, hl_json *j);
 
 #endif

@@ -152,13 +152,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median_seconds(const hl_step *s)
+static double median_seconds(const hl_step *s, double *least)
 {
     double sorted[HL_TIMES_MAX];
     size_t n = (size_t)hl_min64(s->timed, HL_TIMES_MAX);
+    *least = NAN;
     if (n == 0) return NAN;
     memcpy(sorted, s->times, n * sizeof(*sorted));
     qsort(sorted, n, sizeof(*sorted), ascending);
+    *least = sorted[0];
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
@@ -173,6 +175,7 @@ void hl_program_op(const hl_program *p, int i, hl_op_info *info)
 {
     HL_BUG_UNLESS(i >= 0 && i < p->steps);
     const hl_step *s = &p->step[i];
+    double least, median = median_seconds(s, &least);
     *info = (hl_op_info){
         .name = hl_step_name(p, s),
         .kind = s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer",
@@ -181,7 +184,8 @@ void hl_program_op(const hl_program *p, int i, hl_op_info *info)
         .reference = s->choice.reference,
         .flops = s->flops,
         .bytes = s->bytes,
-        .seconds = median_seconds(s),
+        .seconds = median,
+        .seconds_least = least,
         .items = s->choice.items,
         .efficiency = best_efficiency(&s->choice, p->ctx->threads),
         .desc = &s->desc,

@@ -150,7 +150,7 @@ typedef struct hl_op_info {
     const char *impl;
     bool reference;
     double flops, bytes;
-    double seconds; /* median of the timed runs; NaN when not timed */
+    double seconds, seconds_least; /* median and minimum of the timed runs; NaN when not timed */
     double items;      /* independent pieces of work, as dealt to the device's threads */
     double efficiency; /* the best that these allow on so many threads: 1 = all are busy all the time */
     const halo_op_desc *desc;

@@ -37,6 +37,8 @@ static const hl_key keys[] = {
         .help = "type of activations, weights and gradients; f64 is for comparisons: backend ref alone has it"),
     KEY("cpu.isa", HL_SETTING_CHOICE, cpu_isa, .fallback = "auto", .choices = "auto|generic|avx2|avx512f",
         .help = "instruction set of the cpu backend's kernels; auto: the best of this processor"),
+    KEY("cpu.bind", HL_SETTING_CHOICE, cpu_bind, .fallback = "auto", .choices = "auto|none|cores",
+        .help = "cpu backend: each computing thread on a core of its own while it computes; auto: where nobody else places threads or shares the cores"),
     KEY("cpu.layout", HL_SETTING_CHOICE, layout, .fallback = "auto", .choices = "auto|ncdhw|ndhwc|nCdhw8c|nCdhw16c",
         .help = "layout of activations; auto: chosen with the plan"),
     KEY("data.train", HL_SETTING_TEXT, data.train, .fallback = "none", .none = "none", .help = "training data: an HDF5 file or a directory of them"),

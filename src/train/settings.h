@@ -26,9 +26,10 @@ typedef struct hl_settings {
     int plan;
     int64_t batch, seed;
     char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX];
+    double stop_grace; /* seconds; -1: none */
     int64_t threads;
     int precision; /* 1: f64 */
-    int cpu_isa;
+    int cpu_isa, cpu_bind;
     int layout;
     /* data */
     struct {

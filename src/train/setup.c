@@ -9,7 +9,7 @@
 
 static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
 {
-    static const char *const isas[] = {"", "generic", "avx2", "avx512f"};
+    static const char *const isas[] = {"", "generic", "avx2", "avx512f"}, *const binds[] = {"", "none", "cores"};
     if (ctx->device) return HALO_OK; /* chosen already */
     if (*set->backend) {
         if (strlen(set->backend) >= sizeof(ctx->backend)) return hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'", set->backend);
@@ -22,6 +22,7 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
         ctx->f64 = true;
     }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
+    memcpy(ctx->bind, binds[set->cpu_bind], strlen(binds[set->cpu_bind]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
     return HALO_OK;

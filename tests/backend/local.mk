@@ -42,6 +42,11 @@ TESTS += tests/backend/threads.test
 TESTS_FAST += tests/backend/threads.test
 tests_backend_threads_test_SOURCES = tests/backend/threads.c
 
+check_PROGRAMS += tests/backend/bind.test
+TESTS += tests/backend/bind.test
+TESTS_FAST += tests/backend/bind.test
+tests_backend_bind_test_SOURCES = tests/backend/bind.c
+
 # Scripts that look at the kernels as compiled: their instructions, and another processor's build
 dist_check_SCRIPTS += tests/backend/isa.test tests/backend/aarch64.test
 TESTS += tests/backend/isa.test tests/backend/aarch64.test

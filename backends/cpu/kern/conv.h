@@ -8,7 +8,7 @@
 #ifndef HL_KERN_CONV_H
 #define HL_KERN_CONV_H
 
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 
 /* ------------------------------------------------------------------------------------------- gather: forward, backward data */
 
