@@ -213,10 +213,6 @@ static bool is_zoo_name(const char *name)
     return false;
 }
 
-halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
-{
-    hl_settings *s;
-    HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "settings", &s));
 /* The commonest file that is given instead of a configuration is the network that it names. */
 static halo_status load_file(halo_context *ctx, const char *config, hl_settings *s)
 {
@@ -229,6 +225,10 @@ static halo_status load_file(halo_context *ctx, const char *config, hl_settings 
     return st;
 }
 
+halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
+{
+    hl_settings *s;
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "settings", &s));
     halo_status st;
     HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
     if (looks_like_file(config)) {
