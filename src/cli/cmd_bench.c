@@ -4,11 +4,13 @@
 #include "cli/ops_json.h"
 #include "cli/progress.h"
 #include "halo_build.h"
-#include "perf/bench.h"
+#include "perf/scaling.h"
 
 static const hl_option options[] = {
     {.name = "steps", .letter = 'n', .type = HL_OPT_INT, .arg = "N", .help = "timed steps (default 5)"},
     {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)"},
+    {.name = "ranks", .type = HL_OPT_TEXT, .arg = "LIST", .help = "weak and strong scaling over these numbers of ranks, such as 1,2,4"},
+    {.name = "trace", .type = HL_OPT_TEXT, .arg = "FILE", .help = "write what every thread of every rank did, for chrome://tracing or Perfetto"},
 };
 
 /* The time that this operation would need at the rate of sgemm or of the triad, whichever is longer, over the time it takes: a roofline of its own. */
@@ -52,6 +54,30 @@ void hl_ops_json(const hl_program *program, const hl_bench *timed, hl_json *j)
     hl_json_end_array(j);
 }
 
+/* Sums of the last step; start and end in seconds after its backward pass began. */
+static void communication_json(const hl_run *run, const hl_bench *b, hl_json *j)
+{
+    hl_json_int(j, "ranks", run->ctx->ranks);
+    hl_json_number(j, "samples_per_second", b->samples_per_second);
+    hl_json_number(j, "comm_seconds", b->comm_seconds);
+    hl_json_number(j, "comm_exposed_seconds", b->comm_exposed_seconds);
+    hl_json_number(j, "io_exposed_seconds", 0); /* a bench reads nothing */
+    hl_json_array(j, "groups");
+    int n = run->reducer ? hl_reducer_groups(run->reducer) : 0;
+    hl_group_times *times = n > 0 ? calloc((size_t)n, sizeof(*times)) : NULL;
+    hl_reducer_stats stats;
+    if (times) hl_reducer_stats_get(run->reducer, &stats, times);
+    for (int g = 0; times && g < n; g++) {
+        hl_json_object(j, NULL);
+        hl_json_int(j, "bytes", times[g].bytes);
+        hl_json_number(j, "start", times[g].start - stats.begin);
+        hl_json_number(j, "end", times[g].end - stats.begin);
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
+    free(times);
+}
+
 static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
 {
     hl_json j = {0};
@@ -66,6 +92,7 @@ static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     hl_json_number(&j, "fraction_of_sgemm", b->fraction_of_sgemm);
     hl_json_int(&j, "peak_rss_bytes", (int64_t)b->peak_rss_bytes);
     hl_json_number(&j, "flops_step", b->flops_step);
+    communication_json(run, b, &j);
     hl_ops_json(run->train, b, &j);
     hl_json_end_object(&j);
     return hl_print_json(inv, &j);
@@ -127,7 +154,87 @@ static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
                     b->stream_gbs, run->ctx->threads, b->fraction_of_sgemm);
     slow_ops(&t, run->train, info.ops, b);
     hl_str_addf(&t, "memory   %s resident at most\n", memory);
+    if (run->reducer)
+        hl_str_addf(&t, "ranks    %d, %.2f samples/s; sums of gradients %.2f ms a step in %d group%s, %.2f ms exposed\n", run->ctx->ranks, b->samples_per_second,
+                    b->comm_seconds * 1e3, hl_reducer_groups(run->reducer), HL_S(hl_reducer_groups(run->reducer)), b->comm_exposed_seconds * 1e3);
     return hl_print(inv, &t);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- scaling */
+
+/* "1,2,4": rising, from 1 to the number of ranks. */
+static halo_status parse_ranks(halo_context *ctx, const char *text, int *ranks, int *n)
+{
+    *n = 0;
+    for (const char *p = text; *n < HL_SCALING_MAX; p++) {
+        char *end;
+        long x = strtol(p, &end, 10);
+        if (end == p || (*end && *end != ',') || x < 1 || (*n > 0 && x <= ranks[*n - 1])) break;
+        if (x > ctx->ranks) return hl_fail(ctx, HALO_ERR_USAGE, "'--ranks' has %ld, but only %d %s started", x, ctx->ranks, ctx->ranks == 1 ? "rank was" : "ranks were");
+        ranks[(*n)++] = (int)x;
+        if (!*end) return HALO_OK;
+        p = end;
+    }
+    return hl_fail(ctx, HALO_ERR_USAGE, "'--ranks' must be rising numbers such as 1,2,4, not '%s'", text);
+}
+
+static void scaling_json(const char *name, const hl_scaling_row *row, int n, hl_json *j)
+{
+    hl_json_array(j, name);
+    for (int i = 0; i < n; i++) {
+        hl_json_object(j, NULL);
+        hl_json_int(j, "ranks", row[i].ranks);
+        hl_json_int(j, "batch", row[i].batch);
+        hl_json_number(j, "step_seconds", row[i].step);
+        hl_json_number(j, "predicted_seconds", row[i].predicted);
+        hl_json_number(j, "samples_per_second", row[i].batch ? row[i].samples_per_second : NAN);
+        hl_json_number(j, "efficiency", row[i].batch ? row[i].efficiency : NAN);
+        hl_json_number(j, "comm_exposed_seconds", row[i].batch ? row[i].exposed : NAN);
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
+}
+
+static void scaling_text(const char *name, const hl_scaling_row *row, int n, hl_str *t)
+{
+    hl_str_addf(t, "%-7s %6s %8s %12s %12s %12s %11s %12s\n", name, "ranks", "batch", "step ms", "predicted", "samples/s", "efficiency", "exposed ms");
+    for (int i = 0; i < n; i++) {
+        hl_str_addf(t, "%-7s %6d ", "", row[i].ranks);
+        if (row[i].batch == 0) {
+            hl_str_add(t, "fewer samples than ranks\n");
+            continue;
+        }
+        hl_str_addf(t, "%8" PRId64, row[i].batch);
+        cell(t, 12, 2, row[i].step * 1e3);
+        cell(t, 12, 2, row[i].predicted * 1e3);
+        cell(t, 12, 2, row[i].samples_per_second);
+        cell(t, 11, 3, row[i].efficiency);
+        cell(t, 12, 2, row[i].exposed * 1e3);
+        hl_str_add(t, "\n");
+    }
+}
+
+static int scale(hl_invocation *inv, const hl_settings *set, hl_bench_options o)
+{
+    int ranks[HL_SCALING_MAX], n;
+    hl_scaling_row weak[HL_SCALING_MAX], strong[HL_SCALING_MAX];
+    hl_json j = {0};
+    hl_str t = {0};
+    o.steps_only = true;
+    halo_status st = parse_ranks(inv->ctx, hl_option_text(inv, "ranks"), ranks, &n);
+    if (st == HALO_OK) st = hl_bench_scaling(inv->ctx, set, &o, ranks, n, weak, strong);
+    if (st != HALO_OK) return hl_exit_code(st);
+    if (!inv->json) {
+        scaling_text("weak", weak, n, &t);
+        hl_str_add(&t, "\n");
+        scaling_text("strong", strong, n, &t);
+        return hl_print(inv, &t);
+    }
+    hl_json_object(&j, NULL);
+    scaling_json("weak", weak, n, &j);
+    scaling_json("strong", strong, n, &j);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
 }
 
 static int bench(hl_invocation *inv)
@@ -146,9 +253,12 @@ static int bench(hl_invocation *inv)
     halo_status st = hl_agree(inv->ctx, hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set));
     if (st != HALO_OK) return hl_exit_code(st);
     set.output[0] = '\0'; /* a bench leaves nothing behind */
+    if (hl_given(inv, "ranks")) return scale(inv, &set, o);
+    o.trace = hl_given(inv, "trace");
     st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, 0, &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = hl_bench_step(run, &o, &b);
+    if (st == HALO_OK && o.trace) st = hl_trace_save(inv->ctx, hl_option_text(inv, "trace"));
     int rc = hl_exit_code(st);
     if (st == HALO_OK) rc = inv->json ? print_json(inv, run, &b) : print_text(inv, run, &b);
     hl_run_destroy(run);

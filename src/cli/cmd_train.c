@@ -2,6 +2,12 @@
 /* halo train */
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "base/trace.h"
+#include "comm/comm.h"
+
+static const hl_option options[] = {
+    {.name = "trace", .type = HL_OPT_TEXT, .arg = "FILE", .help = "write what every thread of every rank did, for chrome://tracing or Perfetto"},
+};
 
 static unsigned splits_of(const hl_settings *set)
 {
@@ -18,6 +24,7 @@ static halo_status train_run(hl_invocation *inv, hl_run *run)
     if (log) (void)hl_run_observe(run, hl_runlog_event, log);
     (void)hl_run_observe(run, hl_progress_event, &progress);
     run->stop_requested = hl_signal_caught;
+    run->stop_reached = hl_stop_reached;
     halo_status st = hl_run_train(run);
     hl_runlog_close(log);
     return st;
@@ -43,10 +50,16 @@ static int train(hl_invocation *inv)
     hl_run *run;
     hl_catch_signals();
     halo_status st = hl_agree(inv->ctx, hl_settings_load(inv->ctx, inv->arg[0], inv->args - 1, inv->arg + 1, &set));
+    if (st == HALO_OK && set.stop_grace > 0) hl_stop_within(set.stop_grace);
     if (st == HALO_OK) st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, splits_of(&set), &run);
     if (st != HALO_OK) return hl_exit_code(st);
-    st = train_run(inv, run);
+    if (hl_given(inv, "trace")) st = hl_trace_start(inv->ctx);
+    if (st == HALO_OK) st = train_run(inv, run);
     if (run->lost) hl_exit_all(inv, st);
+    if (hl_traced(inv->ctx)) {
+        halo_status saved = hl_trace_save(inv->ctx, hl_option_text(inv, "trace"));
+        if (st == HALO_OK) st = saved;
+    }
     int rc = hl_exit_code(st);
     if (inv->json && (st == HALO_OK || st == HALO_ERR_STOPPED)) {
         int printed = report(inv, run, st);
@@ -62,9 +75,11 @@ const hl_command hl_command_train = {
     .summary = "train a network",
     .details = "CONFIG is a YAML file or the name of a zoo network; key=value overrides any key ('halo help config' lists them). With 'output: DIR' "
                "the run's configuration, log, checkpoints and summary go there; 'resume=auto' continues. SIGTERM, SIGINT or SIGUSR1 stop at the next "
-               "step with a checkpoint and exit code 3.\n\n"
+               "step with a checkpoint and exit code 3; without one, where no step ends within 'stop_grace' of a SIGTERM.\n\n"
                "'mpiexec -n P halo train ...' and 'srun --mpi=pmix halo train ...' train the same network on P ranks with the same losses: 'batch' is what they "
                "take together in a step, and a signal to one of them stops all.",
+    .option = options,
+    .options = HL_COUNT(options),
     .least = 1,
     .most = -1,
     .json = true,

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <time.h>
 
 static void detach(struct halo_comm *c)
 {
@@ -149,6 +150,45 @@ halo_status hl_world_create(const halo_context_options *options, halo_context **
     if (st == HALO_OK) st = create_on(MPI_COMM_WORLD, options, true, ctx);
     if (st != HALO_OK) MPI_Finalize();
     return st;
+}
+
+static halo_context_options options_of(const halo_context *ctx)
+{
+    halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
+    o.log_level = ctx->log_level;
+    o.log = ctx->log;
+    o.log_user = ctx->log_user;
+    o.seed = ctx->seed;
+    o.threads = ctx->threads;
+    o.backend = *ctx->backend ? ctx->backend : NULL;
+    o.isa = *ctx->isa ? ctx->isa : NULL;
+    return o;
+}
+
+halo_status hl_comm_subset(halo_context *ctx, int ranks, halo_context **sub)
+{
+    MPI_Comm comm;
+    halo_context_options o = options_of(ctx);
+    *sub = NULL;
+    if (!ctx->comm) return halo_context_create(&o, sub);
+    HL_MPI(ctx, MPI_Comm_split(ctx->comm->world, ctx->rank < ranks ? 0 : MPI_UNDEFINED, ctx->rank, &comm));
+    if (comm == MPI_COMM_NULL) return HALO_OK;
+    halo_status st = create_on(comm, &o, false, sub);
+    if (st != HALO_OK) hl_set_error(ctx, halo_error_message(NULL));
+    MPI_Comm_free(&comm);
+    return st;
+}
+
+halo_status hl_comm_rest(halo_context *ctx)
+{
+    MPI_Request request;
+    if (!ctx->comm) return HALO_OK;
+    HL_MPI(ctx, MPI_Ibarrier(ctx->comm->world, &request));
+    for (int done = 0;;) {
+        HL_MPI(ctx, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (done) return HALO_OK;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
 }
 
 void hl_comm_abort(halo_context *ctx, int exit_code)

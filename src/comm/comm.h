@@ -17,6 +17,11 @@
  * is not touched and the context has one rank. HALO_ERR_USAGE: the launcher started several processes that do not know of each other. Collective. */
 halo_status hl_world_create(const halo_context_options *options, halo_context **ctx);
 
+/* A context of the first `ranks` ranks, with the options of this one; NULL on the others. To be destroyed before this one. Collective. */
+halo_status hl_comm_subset(halo_context *ctx, int ranks, halo_context **sub);
+/* A barrier whose waiting leaves the cores to those who come late. Collective. */
+halo_status hl_comm_rest(halo_context *ctx);
+
 /* Ends all ranks at once: after an error that the others cannot know of, instead of destroying the context. Does not return. */
 void hl_comm_abort(halo_context *ctx, int exit_code) __attribute__((noreturn));
 
@@ -36,6 +41,10 @@ hl_place hl_comm_place(const halo_context *ctx);
  * (and message); on all others the status of the first that failed, and its message as "rank 3: ...", which rank 0 also logs. Collective. */
 halo_status hl_agree(halo_context *ctx, halo_status mine);
 #define HL_AGREE(ctx, expr) HL_TRY(hl_agree((ctx), (expr)))
+
+/* From now on the collectives here fail when a rank does not come for so many seconds, and name it; 0: they wait for ever. The same on all ranks, whose
+ * only way is then hl_comm_abort. Not collective. */
+void hl_comm_stall(halo_context *ctx, double seconds);
 
 /* Bytes of `root` to all, any size. Collective. */
 halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root);

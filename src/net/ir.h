@@ -176,6 +176,9 @@ struct hl_program {
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;
+    double *seconds;      /* [steps] of backward ones, timed before the first step; NULL: not timed */
+    int64_t average;      /* parameters are averaged over ranks after so many updates; 0: gradients are summed */
+    int64_t averaged;     /* optimiser steps done at the last average */
     hl_arrival *arrival;  /* [gradients] */
     double square_sum;    /* of the gradients whose groups arrived in this step */
     double bad;           /* of their values, those that are not finite */

@@ -81,11 +81,19 @@ void hl_program_destroy(hl_program *program);
 /* Of a training program: its gradients as the reducer wants them, in backward order, with the time at which each is complete as estimated from
  * operation counts. list has room for hl_model_params. Returns their number. */
 int hl_program_gradients(const hl_program *program, hl_gradient *list);
+/* Times the backward pass, for hl_program_gradients: before the first run, since gradients are overwritten. Not collective; takes as long as two of them. */
+halo_status hl_program_time_backward(hl_program *program);
 /* From now on runs with `update` are collective: gradients, losses and votes are summed over the ranks of the reducer, which was made of
  * hl_program_gradients and of hl_model_gradient_range, and is not owned. */
 halo_status hl_program_reduce(hl_program *program, hl_reducer *reducer);
+/* After hl_program_reduce: gradients are no longer summed. Every rank steps on its own share's mean gradient, and after every `steps` updates parameters, optimiser
+ * state and running statistics are averaged. average_now does so at once unless it was just done: before ranks evaluate or save together. Collective. */
+halo_status hl_program_average(hl_program *program, int64_t steps);
+halo_status hl_program_average_now(hl_program *program);
 /* Statistics of batch norms are then those of all ranks, and every run of a program that has such layers is collective (hl_program_merges). */
 bool hl_program_merges(const hl_program *program);
+/* Seconds that runs spent on that, all steps since the last reset. */
+double hl_program_merge_seconds(hl_program *program, bool reset);
 
 /* -------------------------------------------------------------------------------------------------------------- run */
 

@@ -4,10 +4,12 @@
  * each is complete.
  *
  * A gradient is complete after the last backward step that writes it. When that is, in seconds, decides how
- * gradients are grouped; it is estimated from operation counts at a nominal rate and not measured, so that the
- * groups do not change from run to run for that.
+ * gradients are grouped: it is timed by two passes over whatever the program's memory holds before the first
+ * step, or else estimated from operation counts at a nominal rate.
  */
 #include "net/ir.h"
+
+#include "base/clock.h"
 
 /* Operations per second of one rank: a few cores' worth. Only the proportion to the cost of messages matters. */
 #define HL_NOMINAL_RATE 5e10
@@ -42,9 +44,53 @@ static int last_writer(const hl_program *p, int param)
 /* After the backward pass began. */
 static double seconds_until(const hl_program *p, int step)
 {
-    double flops = 0;
-    for (int i = p->phase[HL_PHASE_BACKWARD]; i <= step; i++) flops += p->step[i].flops;
-    return flops / HL_NOMINAL_RATE;
+    double flops = 0, seconds = 0;
+    for (int i = p->phase[HL_PHASE_BACKWARD]; i <= step; i++) {
+        flops += p->step[i].flops;
+        seconds += p->seconds ? p->seconds[i] : 0;
+    }
+    return p->seconds ? seconds : flops / HL_NOMINAL_RATE;
+}
+
+/* Statistics that norms can divide by, so that no time is spent on what is not a number. */
+static halo_status plausible_statistics(hl_program *p)
+{
+    for (int layer = 0; layer < p->net->layers; layer++) {
+        if (p->stat[layer] < 0) continue;
+        const hl_value *v = &p->value[p->stat[layer]];
+        int64_t n = hl_operand_box_elements(&v->operand);
+        double *ones;
+        HL_TRY(hl_calloc(p->ctx, (size_t)n, sizeof(*ones), "norm statistics", &ones));
+        for (int64_t i = 0; i < n; i++) ones[i] = 1;
+        halo_status st = p->dev->ops->upload(p->dev, &v->operand, (char *)p->arena + v->offset, HALO_F64, ones);
+        free(ones);
+        HL_TRY(st);
+    }
+    return HALO_OK;
+}
+
+static halo_status time_backward(hl_program *p, bool first)
+{
+    for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
+        hl_step *s = &p->step[i];
+        double start = hl_now();
+        HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+        HL_TRY(p->dev->ops->wait(p->dev, NULL));
+        p->seconds[i] = first ? hl_now() - start : fmin(p->seconds[i], hl_now() - start);
+    }
+    return HALO_OK;
+}
+
+halo_status hl_program_time_backward(hl_program *p)
+{
+    HL_BUG_UNLESS(p->opt.training && p->arena);
+    if (!p->seconds) HL_TRY(hl_calloc(p->ctx, (size_t)p->steps, sizeof(*p->seconds), "times of steps", &p->seconds));
+    HL_TRY(plausible_statistics(p));
+    if (p->dev->ops->enter) p->dev->ops->enter(p->dev);
+    halo_status st = time_backward(p, true);
+    if (st == HALO_OK) st = time_backward(p, false);
+    if (p->dev->ops->leave) p->dev->ops->leave(p->dev);
+    return st;
 }
 
 int hl_program_gradients(const hl_program *p, hl_gradient *list)

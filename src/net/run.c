@@ -95,7 +95,7 @@ static halo_status load(hl_program *p, const hl_batch *batch)
     HL_TRY(upload(p, p->weight, HALO_F64, p->host));
     HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
     p->record.first_sample = batch->first_sample;
-    p->record.weight_sum = batch->weight_sum != 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
+    p->record.weight_sum = batch->weight_sum != 0 && p->average == 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
     p->record.loss_scale = 1;
     return HALO_OK;
 }
@@ -125,14 +125,14 @@ static halo_status read_loss(hl_program *p, hl_step_result *result)
 /* One message for what all ranks must know before they update: is the loss finite, does anyone want to stop? */
 static halo_status sum_results(hl_program *p, const hl_step_options *options, hl_step_result *result)
 {
-    double x[2 + HL_VOTES] = {result->loss_sum, result->weight_sum};
-    memcpy(x + 2, options->vote, sizeof(options->vote));
-    HL_TRY(hl_comm_sum(p->ctx, x, 2 + HL_VOTES));
+    double x[3 + HL_VOTES] = {result->loss_sum, result->weight_sum, result->finite ? 0 : 1};
+    memcpy(x + 3, options->vote, sizeof(options->vote));
+    HL_TRY(hl_comm_sum(p->ctx, x, 3 + HL_VOTES));
     result->loss_sum = x[0];
     result->weight_sum = x[1];
     result->loss = x[1] != 0 ? x[0] / x[1] : 0;
-    result->finite = isfinite(x[0]);
-    memcpy(result->votes, x + 2, sizeof(result->votes));
+    result->finite = isfinite(x[0]) && x[2] == 0;
+    memcpy(result->votes, x + 3, sizeof(result->votes));
     return HALO_OK;
 }
 
@@ -185,6 +185,21 @@ static halo_status update(hl_program *p, hl_step_result *result)
     return HALO_OK;
 }
 
+/* On this rank's own gradients, where all ranks find theirs finite; averaged when it is time. */
+static halo_status update_apart(hl_program *p, const hl_step_options *options, hl_step_result *result)
+{
+    HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
+    bool finite = result->finite;
+    HL_TRY(read_norm(p, result));
+    result->finite = result->finite && finite;
+    HL_TRY(sum_results(p, options, result));
+    if (!result->finite) return HALO_OK;
+    clip(p, result->grad_norm);
+    HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
+    count_update(p);
+    return p->model->steps % p->average == 0 ? hl_program_average_now(p) : HALO_OK;
+}
+
 /* After the groups were stepped as they arrived. */
 static void conclude_updates(hl_program *p, hl_step_result *result)
 {
@@ -205,7 +220,8 @@ static halo_status clear_gradients(hl_program *p, const hl_step_options *options
 static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
                          hl_step_result *result)
 {
-    const bool collective = p->reducer && options->update, as_they_arrive = collective && !(p->model->optim.clip_norm > 0);
+    const bool collective = p->reducer && options->update, summed = collective && p->average == 0;
+    const bool as_they_arrive = summed && !(p->model->optim.clip_norm > 0);
     p->record.seed = options->seed;
     p->record.step = options->step;
     memcpy(result->votes, options->vote, sizeof(result->votes));
@@ -215,8 +231,9 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
     HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
     set_rate(p, options);
-    HL_TRY(collective ? hl_backward_and_sum(p, as_they_arrive) : hl_run_phase(p, HL_PHASE_BACKWARD));
+    HL_TRY(summed ? hl_backward_and_sum(p, as_they_arrive) : hl_run_phase(p, HL_PHASE_BACKWARD));
     HL_TRY(read_loss(p, result));
+    if (collective && !summed) return update_apart(p, options, result);
     if (collective) HL_TRY(sum_results(p, options, result));
     if (as_they_arrive)
         conclude_updates(p, result);

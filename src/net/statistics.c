@@ -30,6 +30,13 @@ halo_status hl_statistics_prepare(hl_program *p)
     return most > 0 ? hl_calloc(p->ctx, 5 * (size_t)most, sizeof(*p->statistics), "norm statistics", &p->statistics) : HALO_OK;
 }
 
+double hl_program_merge_seconds(hl_program *p, bool reset)
+{
+    double seconds = p->merge_seconds;
+    if (reset) p->merge_seconds = 0;
+    return seconds;
+}
+
 bool hl_program_merges(const hl_program *p) { return p->reducer && p->statistics; }
 
 static halo_status download(hl_program *p, const halo_operand *o, const void *from, double *to)

@@ -17,6 +17,11 @@ static double decayed(const hl_schedule *s, double epoch)
     return rate;
 }
 
+double hl_scaled_rate(hl_rate_rule rule, double peak, double batch, double base)
+{
+    return rule == HL_RATE_LINEAR ? peak * (batch / base) : rule == HL_RATE_SQRT ? peak * sqrt(batch / base) : peak;
+}
+
 double hl_schedule_rate(const hl_schedule *s, int64_t step, int64_t steps_per_epoch)
 {
     double epoch = (double)step / (double)steps_per_epoch;

@@ -27,6 +27,13 @@ typedef struct hl_schedule {
     double boundary[HL_BOUNDARIES_MAX]; /* epochs, ascending */
 } hl_schedule;
 
+/* How the peak follows the batch: not at all; in proportion (Goyal et al., "Accurate, large minibatch SGD", 2017); as its square root, which keeps the variance
+ * of an update (Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014). */
+typedef enum hl_rate_rule { HL_RATE_NONE = 0, HL_RATE_LINEAR, HL_RATE_SQRT } hl_rate_rule;
+
+/* A peak that was found for `base` samples a step, for `batch` of them. Both positive. */
+double hl_scaled_rate(hl_rate_rule rule, double peak, double batch, double base);
+
 /* Learning rate of step `step` (from 0). steps_per_epoch > 0. */
 double hl_schedule_rate(const hl_schedule *s, int64_t step, int64_t steps_per_epoch);
 

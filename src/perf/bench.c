@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/topology.h"
+#include "base/trace.h"
 
 enum { GEMM = 2048, GEMM_REPETITIONS = 10 };
 
@@ -10,7 +11,7 @@ typedef struct feed { float *x, *y; } feed;
 
 static halo_status make_feed(hl_run *run, feed *f)
 {
-    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, batch = run->set.batch / run->set.train.accumulate;
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, batch = hl_run_part(run->ctx, &run->set);
     size_t nx = (size_t)(batch * in[0] * in[1] * in[2] * in[3]), ny = (size_t)(batch * out[0] * out[1] * out[2] * out[3]);
     HL_TRY(hl_aligned(run->ctx, nx * sizeof(float), "bench input", &f->x));
     halo_status st = hl_aligned(run->ctx, ny * sizeof(float), "bench targets", &f->y);
@@ -36,12 +37,14 @@ static int by_value(const void *a, const void *b)
 
 static halo_status one_step(hl_run *run, const feed *f, double *seconds)
 {
-    hl_batch batch = {.dtype = HALO_F32, .x = f->x, .y = f->y};
+    int64_t part = hl_run_part(run->ctx, &run->set);
+    hl_batch batch = {.dtype = HALO_F32, .x = f->x, .y = f->y, .first_sample = part * run->ctx->rank, .weight_sum = (double)(part * run->ctx->ranks)};
     hl_step_options o = {.lr = 1e-6, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step++, .update = true, .grad_scale = 1};
     hl_step_result r;
     double begin = hl_now();
     HL_TRY(hl_program_train(run->train, &batch, &o, &r));
     *seconds = hl_now() - begin;
+    if (hl_traced(run->ctx)) hl_trace_add(run->ctx, HL_LANE_COMPUTE, "step", "step", NULL, begin, begin + *seconds, 0);
     return HALO_OK;
 }
 
@@ -49,6 +52,9 @@ static halo_status time_steps(hl_run *run, const feed *f, const hl_bench_options
 {
     double ignored;
     for (int i = 0; i < o->warmup; i++) HL_TRY(one_step(run, f, &ignored));
+    if (run->reducer) hl_reducer_stats_reset(run->reducer);
+    hl_program_merge_seconds(run->train, true);
+    if (o->trace) HL_TRY(hl_trace_start(run->ctx));
     hl_program_time(run->train, true);
     for (int i = 0; i < o->steps; i++) HL_TRY(one_step(run, f, &seconds[i]));
     hl_program_time(run->train, false);
@@ -65,6 +71,21 @@ static halo_status limits(hl_run *run, hl_bench *b)
     return HALO_OK;
 }
 
+/* Of a step, on the slowest rank. */
+static halo_status communication(hl_run *run, const hl_bench_options *o, hl_bench *b)
+{
+    hl_reducer_stats stats = {0};
+    if (run->reducer) hl_reducer_stats_get(run->reducer, &stats, NULL);
+    double x[4] = {b->step_seconds, b->step_least, stats.seconds / o->steps, (stats.seconds_exposed + hl_program_merge_seconds(run->train, false)) / o->steps};
+    HL_TRY(hl_comm_max(run->ctx, x, 4));
+    b->step_seconds = x[0];
+    b->step_least = x[1];
+    b->comm_seconds = x[2];
+    b->comm_exposed_seconds = x[3];
+    b->samples_per_second = (double)(hl_run_part(run->ctx, &run->set) * run->ctx->ranks) / b->step_seconds;
+    return HALO_OK;
+}
+
 halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench *out)
 {
     hl_bench b = {.sgemm_gflops = NAN, .stream_gbs = NAN};
@@ -74,15 +95,16 @@ halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench
     halo_status st;
     HL_TRY(make_feed(run, &f));
     HL_GOTO(st, hl_calloc(run->ctx, (size_t)options->steps, sizeof(double), "timings", &seconds), free_feed);
-    HL_GOTO(st, limits(run, &b), free_seconds);
+    if (!options->steps_only) HL_GOTO(st, limits(run, &b), free_seconds);
     hl_reset_peak_rss(); /* the step's own peak, not that of measuring the machine */
     HL_GOTO(st, time_steps(run, &f, options, seconds), free_seconds);
     b.peak_rss_bytes = hl_peak_rss_bytes();
-    HL_GOTO(st, limits(run, &b), free_seconds);
+    if (!options->steps_only) HL_GOTO(st, limits(run, &b), free_seconds);
     qsort(seconds, (size_t)options->steps, sizeof(double), by_value);
     hl_program_info_get(run->train, &info);
     b.step_least = seconds[0];
     b.step_seconds = seconds[options->steps / 2];
+    HL_GOTO(st, communication(run, options, &b), free_seconds);
     b.flops_step = info.flops_step;
     b.gflops = info.flops_step / b.step_seconds * 1e-9;
     b.fraction_of_sgemm = b.gflops / b.sgemm_gflops;

@@ -10,6 +10,8 @@
 
 typedef struct hl_bench_options {
     int warmup, steps; /* runs not timed; timed ones */
+    bool trace;        /* trace the timed ones */
+    bool steps_only;   /* leave the machine's limits out */
 } hl_bench_options;
 
 typedef struct hl_bench {
@@ -18,10 +20,14 @@ typedef struct hl_bench {
     double sgemm_gflops, stream_gbs; /* NaN where the device cannot tell */
     double fraction_of_sgemm;
     size_t peak_rss_bytes;
-    double flops_step;
+    double flops_step; /* of a rank */
+    /* several ranks: times of the slowest, of a step */
+    double samples_per_second;   /* of all */
+    double comm_seconds;         /* sums of gradients under way */
+    double comm_exposed_seconds; /* computing waited: for sums of gradients, and for statistics of norms */
 } hl_bench;
 
-/* `run` was created for training. Per-op times are read from run->train afterwards (hl_program_op). */
+/* Collective. `run` was created for training. Groups of the last step are read from run->reducer. Per-op times are read from run->train afterwards (hl_program_op). */
 halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench *out);
 
 #endif

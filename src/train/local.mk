@@ -3,6 +3,7 @@
 libhalo_core_la_SOURCES += \
 	src/train/evaluate.c \
 	src/train/events.h \
+	src/train/groups.c \
 	src/train/loop.c \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \

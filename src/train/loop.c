@@ -4,8 +4,11 @@
  * and the position, which is why a resumed run continues bit by bit.
  */
 #include "base/clock.h"
+#include "base/trace.h"
 #include "tensor/block.h"
 #include "train/run.h"
+
+#include <stdio.h>
 
 typedef struct loop {
     hl_run *run;
@@ -17,14 +20,13 @@ typedef struct loop {
     double flops_step;
     hl_evaluation evaluation;           /* the last validation */
     bool validated;
-    double votes[2];                    /* of the last step, all ranks: signals, and clocks beyond train.max_time */
+    double votes[HL_VOTES];             /* of the last step, all ranks: signals, clocks beyond train.max_time, data that cannot be read */
+    halo_status read;                   /* of this rank's batch of the step; others learn of a failure by vote */
     double exposed;                     /* seconds of communication that nothing hid, of earlier steps */
     /* [part] the last samples of a share that the parts do not divide, and samples of weight 0 */
     float *x, *y;
     double *weight;
 } loop;
-
-enum { VOTE_SIGNAL = 0, VOTE_TIME, VOTES };
 
 static hl_loader_options loader_options(const hl_run *run)
 {
@@ -37,10 +39,11 @@ static hl_loader_options loader_options(const hl_run *run)
     return o;
 }
 
-static void vote(const hl_run *run, double votes[VOTES])
+void hl_run_vote(const hl_run *run, double votes[HL_VOTES])
 {
-    votes[VOTE_SIGNAL] = run->stop_requested && run->stop_requested() ? 1 : 0;
-    votes[VOTE_TIME] = run->set.train.max_time >= 0 && hl_now() - run->started >= run->set.train.max_time ? 1 : 0;
+    votes[HL_VOTE_SIGNAL] = run->stop_requested && run->stop_requested() ? 1 : 0;
+    votes[HL_VOTE_TIME] = run->set.train.max_time >= 0 && hl_now() - run->started >= run->set.train.max_time ? 1 : 0;
+    votes[HL_VOTE_FAILED] = 0;
 }
 
 /* Samples [first, first + m) of this rank's share; what lies beyond its end has weight 0. */
@@ -73,7 +76,8 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
 {
     hl_run *run = l->run;
     bool collective = run->reducer && (o->update || hl_program_merges(run->train));
-    if (o->update) vote(run, o->vote);
+    if (o->update) hl_run_vote(run, o->vote);
+    o->vote[HL_VOTE_FAILED] = l->read != HALO_OK;
     halo_status st = hl_program_train(run->train, batch, o, r);
     run->lost = collective && st != HALO_OK && st != HALO_ERR_NONFINITE;
     if (!o->update) return run->lost ? st : hl_agree(run->ctx, st);
@@ -134,12 +138,21 @@ static void tell_step(loop *l, const hl_loaded *b, const hl_step_result *r, doub
     hl_run_tell(run, &e);
 }
 
+static void trace_step(const hl_run *run, const hl_loaded *b, double begin)
+{
+    char number[24];
+    snprintf(number, sizeof(number), "%" PRId64, run->at.step);
+    hl_trace_add(run->ctx, HL_LANE_COMPUTE, "exposed", "wait for data", NULL, begin - b->seconds_waited, begin, 0);
+    hl_trace_add(run->ctx, HL_LANE_COMPUTE, "step", "step", number, begin, hl_now(), 0);
+}
+
 static halo_status one_step(loop *l, const hl_loaded *b)
 {
     hl_run *run = l->run;
     double lr = hl_schedule_rate(&run->schedule, run->at.step, l->steps_per_epoch), begin = hl_now();
     hl_step_result r;
     HL_TRY(run_parts(l, b, lr, &r));
+    if (l->votes[HL_VOTE_FAILED] > 0) return hl_agree(run->ctx, l->read);
     double seconds = hl_now() - begin + b->seconds_waited;
     run->at.step++;
     run->at.step_in_epoch++;
@@ -148,6 +161,7 @@ static halo_status one_step(loop *l, const hl_loaded *b)
     l->busy += seconds;
     l->epoch_loss[0] += r.loss_sum;
     l->epoch_loss[1] += r.weight_sum;
+    if (hl_traced(run->ctx)) trace_step(run, b, begin);
     tell_step(l, b, &r, lr, seconds);
     return HALO_OK;
 }
@@ -155,21 +169,22 @@ static halo_status one_step(loop *l, const hl_loaded *b)
 /* Ranks vote at the start of each step, one rank alone looks after it. */
 static const char *stop_reason(loop *l)
 {
-    if (!l->run->reducer) vote(l->run, l->votes);
-    if (l->votes[VOTE_SIGNAL] > 0) return "a signal";
-    return l->votes[VOTE_TIME] > 0 ? "train.max_time" : NULL;
+    if (!l->run->reducer) hl_run_vote(l->run, l->votes);
+    if (l->votes[HL_VOTE_SIGNAL] > 0) return "a signal";
+    return l->votes[HL_VOTE_TIME] > 0 ? "train.max_time" : NULL;
 }
 
 /* Has anything been said during the validation? */
 static halo_status vote_again(loop *l)
 {
     if (!l->run->reducer) return HALO_OK;
-    vote(l->run, l->votes);
-    return hl_comm_sum(l->run->ctx, l->votes, VOTES);
+    hl_run_vote(l->run, l->votes);
+    return hl_comm_sum(l->run->ctx, l->votes, HL_VOTES);
 }
 
 static halo_status checkpoint(loop *l, bool best)
 {
+    HL_TRY(hl_program_average_now(l->run->train));
     if (!*l->run->set.output) return HALO_OK;
     return hl_agree(l->run->ctx, l->run->ctx->rank == 0 ? hl_rundir_checkpoint(l->run, best) : HALO_OK);
 }
@@ -177,6 +192,7 @@ static halo_status checkpoint(loop *l, bool best)
 /* A stop on request: the state is saved at this step boundary first. */
 static halo_status stop(loop *l, const char *reason)
 {
+    if (l->run->stop_reached) l->run->stop_reached();
     HL_TRY(checkpoint(l, false));
     if (!*l->run->set.output) HL_WARN(l->run->ctx, "there is no 'output': nothing of this run was kept");
     hl_event e = {.kind = HL_EVENT_STOP, .step = l->run->at.step, .epoch = hl_run_epoch(l->run), .status = "stopped", .reason = reason,
@@ -187,6 +203,20 @@ static halo_status stop(loop *l, const char *reason)
 
 static bool finished(const loop *l) { return l->run->at.step >= l->last_step; }
 
+/*
+ * This rank's share of the next step, NULL after the last. Where it cannot be read the step is made with samples of weight 0 and its votes tell, so that
+ * ranks need not ask each other before every step, and one that is late is found by the reducer.
+ */
+static halo_status next_batch(loop *l, const hl_loaded **b)
+{
+    static const hl_loaded nothing;
+    *b = NULL;
+    l->read = hl_loader_next(l->loader, b);
+    if (l->read == HALO_OK || !l->run->reducer) return l->read;
+    *b = &nothing;
+    return HALO_OK;
+}
+
 /* Steps of the rest of this epoch. */
 static halo_status run_epoch(loop *l)
 {
@@ -194,7 +224,7 @@ static halo_status run_epoch(loop *l)
     HL_AGREE(run->ctx, hl_loader_start(l->loader, run->at.epoch, run->at.step_in_epoch));
     while (!finished(l)) {
         const hl_loaded *b;
-        HL_AGREE(run->ctx, hl_loader_next(l->loader, &b));
+        HL_TRY(next_batch(l, &b));
         if (!b) break;
         HL_TRY(one_step(l, b));
         const char *reason = stop_reason(l);
@@ -205,14 +235,26 @@ static halo_status run_epoch(loop *l)
     return HALO_OK;
 }
 
+/* A validation in which somebody asked for a stop: the position is moved back to where the epoch's steps are done, so that it is made when the run goes on. */
+static halo_status stop_in_validation(loop *l)
+{
+    l->run->at.epoch--;
+    l->run->at.step_in_epoch = l->steps_per_epoch;
+    HL_TRY(vote_again(l));
+    return stop(l, stop_reason(l));
+}
+
 static halo_status validate(loop *l, bool *best)
 {
     hl_run *run = l->run;
     *best = false;
     if (!run->source[HL_VALIDATION] || (run->at.epoch % run->set.train.validate_every != 0 && !finished(l))) return HALO_OK;
+    HL_TRY(hl_program_average_now(run->train));
     hl_evaluation_free(&l->evaluation);
     l->validated = false;
-    HL_TRY(hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, &l->evaluation));
+    halo_status st = hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, &l->evaluation);
+    if (st == HALO_ERR_STOPPED) return stop_in_validation(l);
+    if (st != HALO_OK) return st;
     l->validated = true;
     const hl_evaluation *v = &l->evaluation;
     *best = v->loss < run->at.best;
@@ -249,7 +291,7 @@ static halo_status end_epoch(loop *l)
 static halo_status run_epochs(loop *l)
 {
     hl_run *run = l->run;
-    while (!finished(l)) {
+    while (!finished(l) || run->at.step_in_epoch == l->steps_per_epoch) { /* the last: a run that stopped before its last validation */
         HL_TRY(run_epoch(l));
         if (run->at.step_in_epoch < l->steps_per_epoch) return checkpoint(l, false); /* train.steps ended inside an epoch */
         HL_TRY(end_epoch(l));
@@ -295,6 +337,7 @@ static halo_status conclude(loop *l, halo_status st)
 {
     hl_run *run = l->run;
     const char *status = st == HALO_OK ? "done" : st == HALO_ERR_STOPPED ? "stopped" : "failed";
+    if (run->stop_reached) run->stop_reached();
     if (st != HALO_ERR_STOPPED) {
         hl_event e = {.kind = HL_EVENT_STOP, .step = run->at.step, .epoch = hl_run_epoch(run), .status = status, .elapsed = hl_now() - run->started,
                       .reason = st == HALO_OK ? "the end" : halo_error_message(run->ctx)};
@@ -314,6 +357,7 @@ halo_status hl_run_train(hl_run *run)
     hl_event start = {.kind = HL_EVENT_START};
     run->started = hl_now();
     halo_status st;
+    HL_GOTO(st, hl_run_seats(run), destroy);
     HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_begin(run) : HALO_OK), destroy);
     HL_GOTO(st, hl_rundir_resume(run), destroy);
@@ -322,10 +366,12 @@ halo_status hl_run_train(hl_run *run)
     start.step = run->at.step;
     start.epoch = run->at.epoch + 1;
     hl_run_tell(run, &start);
+    hl_comm_stall(run->ctx, run->set.reduce.stall);
     st = run_epochs(&l);
     run->lost = run->lost || st == HALO_ERR_COMM;
     st = conclude(&l, st);
     if (!run->lost) st = hl_agree(run->ctx, st);
+    hl_comm_stall(run->ctx, 0);
 destroy:
     free(l.x);
     free(l.y);

@@ -11,9 +11,6 @@
 
 #include <unistd.h>
 
-/* Seconds after which a rank that withholds its gradients ends the run. */
-#define HL_STALL 300.0
-
 int64_t hl_run_part(const halo_context *ctx, const hl_settings *set)
 {
     int64_t share = hl_range_len(hl_block_range(set->batch, ctx->ranks, 0));
@@ -39,10 +36,34 @@ halo_status hl_run_check_ranks(const hl_run *run)
     run->dev->ops->describe(run->dev, &device);
     if (s->batch < run->ctx->ranks)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %d ranks: each needs a sample of every step", s->batch, run->ctx->ranks);
-    if (s->reduce.average == HL_AVERAGE_PARAMETERS)
-        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is not supported on several ranks yet; leave it at 'gradients'");
     if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
+    return HALO_OK;
+}
+
+/* A log line for each line of text. */
+static void say_lines(const hl_run *run, char *text)
+{
+    for (char *line = text, *end; line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        HL_INFO(run->ctx, "%.*s", (int)(end ? end - line : (ptrdiff_t)strlen(line)), line);
+    }
+}
+
+halo_status hl_run_seats(hl_run *run)
+{
+    hl_seat mine = hl_seat_here(run->ctx->threads);
+    hl_str text = {0};
+    char odd[512];
+    int ranks = run->ctx->ranks;
+    HL_AGREE(run->ctx, hl_calloc(run->ctx, (size_t)ranks, sizeof(mine), "a list of ranks", &run->seat));
+    HL_TRY(hl_comm_gather(run->ctx, &mine, sizeof(mine), run->seat));
+    if (run->ctx->rank != 0) return HALO_OK;
+    if (ranks > 1) hl_seats_text(run->seat, ranks, &text);
+    if (text.s) say_lines(run, text.s);
+    hl_str_free(&text);
+    if (hl_seats_overlap(run->seat, ranks, odd, sizeof(odd))) HL_WARN(run->ctx, "%s", odd);
+    if (hl_seats_crowded(run->seat, ranks, odd, sizeof(odd))) HL_WARN(run->ctx, "%s", odd);
     return HALO_OK;
 }
 
@@ -60,23 +81,18 @@ static hl_reducer_options reducer_options(const hl_run *run)
 {
     static const hl_wire wires[] = {HL_WIRE_NATIVE, HL_WIRE_NATIVE, HL_WIRE_BF16, HL_WIRE_F16};
     return (hl_reducer_options){.type = hl_model_dtype(run->model), .algorithm = choose_algorithm(run), .wire = wires[run->set.reduce.wire],
-                                .orchestration = (hl_orchestration)run->set.reduce.orchestration, .stall = HL_STALL};
+                                .orchestration = (hl_orchestration)run->set.reduce.orchestration, .stall = fmax(0, run->set.reduce.stall)};
 }
 
-static halo_status choose_groups(hl_run *run, hl_reducer_options *o, hl_group *groups)
-{
-    const char *layer[HL_WORDS_MAX];
-    hl_grouping_spec spec = {.kind = (hl_grouping)run->set.reduce.group, .bytes = run->set.reduce.group_bytes, .layers = run->set.reduce.group_layers.n,
-                             .layer = layer, .element = hl_dtype_size(o->type)};
-    for (int i = 0; i < spec.layers; i++) layer[i] = run->set.reduce.group_layers.word[i];
-    if (spec.kind == HL_GROUP_AUTO)
-        HL_TRY(hl_reducer_measure(run->ctx, o, o->gradient[o->gradients - 1].hi * (int64_t)spec.element, &spec.cost));
-    return hl_agree(run->ctx, hl_group_gradients(run->ctx, &spec, o->gradient, o->gradients, groups, &o->groups));
-}
+static bool averages(const hl_run *run) { return run->set.reduce.average == HL_AVERAGE_PARAMETERS; }
 
 static void say_groups(const hl_run *run, const hl_reducer_options *o)
 {
     hl_str text = {0};
+    if (averages(run)) {
+        HL_INFO(run->ctx, "%d ranks; parameters are averaged every %" PRId64 " step%s", run->ctx->ranks, run->set.reduce.average_steps, HL_S(run->set.reduce.average_steps));
+        return;
+    }
     hl_group_text(o->gradient, o->group, o->groups, &text);
     HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, o->groups == 1 ? "" : "s",
             hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
@@ -98,9 +114,10 @@ halo_status hl_run_make_reducer(hl_run *run)
     o.gradients = hl_program_gradients(run->train, gradient);
     o.gradient = gradient;
     o.group = group;
-    HL_GOTO(st, choose_groups(run, &o, group), free_lists);
+    HL_GOTO(st, hl_run_choose_groups(run, &o, gradient, group), free_lists);
     HL_GOTO(st, hl_reducer_create(run->ctx, &o, &run->reducer), free_lists);
     HL_GOTO(st, hl_agree(run->ctx, hl_program_reduce(run->train, run->reducer)), free_lists);
+    if (averages(run)) st = hl_program_average(run->train, run->set.reduce.average_steps);
     say_groups(run, &o);
     if (hl_program_merges(run->train) && run->set.train.accumulate > 1)
         HL_WARN(run->ctx, "batch norm with 'train.accumulate': statistics are those of a part of the batch, and the parts on %d ranks hold other samples than on one",

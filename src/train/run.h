@@ -9,6 +9,7 @@
 #define HL_RUN_H
 
 #include "base/context.h"
+#include "comm/seats.h"
 #include "io/io.h"
 #include "net/program.h"
 #include "optim/schedule.h"
@@ -29,6 +30,12 @@ typedef struct hl_progress {
     double seconds;               /* training time, earlier parts included */
 } hl_progress;
 
+/* What a choice of groups expects: the backward pass takes so long, a sum costs so much, and the last sum ends so long after backward began (NaN: not modelled). */
+typedef struct hl_hidden {
+    double backward, end;
+    hl_reduce_cost cost;
+} hl_hidden;
+
 typedef struct hl_run {
     halo_context *ctx;
     hl_settings set;
@@ -38,12 +45,15 @@ typedef struct hl_run {
     hl_model *model;
     hl_program *train, *eval;
     hl_reducer *reducer; /* NULL on one rank */
+    hl_hidden hidden;    /* what was expected of it */
+    hl_seat *seat;       /* [ranks], from the start of training */
     bool lost;           /* a rank failed where the others cannot know of it: end by hl_comm_abort */
     hl_schedule schedule;
     hl_progress at;
     int observers;
     struct { hl_observer call; void *user; } observer[HL_OBSERVERS_MAX];
     int (*stop_requested)(void); /* polled between steps; NULL: never */
+    void (*stop_reached)(void);  /* called when no more steps follow, before what is then written; may be NULL */
     double started, seconds_before; /* clock; training time of the parts before */
     int lock;                       /* of the run directory; 0 or -1: none */
 } hl_run;
@@ -78,8 +88,12 @@ int64_t hl_run_part(const halo_context *ctx, const hl_settings *set);
 int hl_run_threads(const halo_context *ctx);
 /* What several ranks cannot do (yet), each in a sentence. Not collective. */
 halo_status hl_run_check_ranks(const hl_run *run);
+/* Fills in run->seat; rank 0 says who sits where, and warns of cores that ranks share and of threads beyond them. Collective. */
+halo_status hl_run_seats(hl_run *run);
 /* The reducer that the settings ask for, given to the training program. Nothing on one rank. */
 halo_status hl_run_make_reducer(hl_run *run);
+/* groups[gradients] as the settings ask, o->groups of them (groups.c). o->gradient is `gradient`, whose times may change. Collective. */
+halo_status hl_run_choose_groups(hl_run *run, hl_reducer_options *o, hl_gradient *gradient, hl_group *groups);
 
 /* `data.zscore: set` becomes the mean and deviation of the training data, measured here. Collective. */
 halo_status hl_run_standardise(hl_run *run);
@@ -94,6 +108,11 @@ hl_optim_spec hl_run_optim_spec(const hl_settings *set);
 /* The whole of training: resume, epochs, validation, early stop, checkpoints, summary. HALO_ERR_STOPPED after a stop on request with a checkpoint. */
 halo_status hl_run_train(hl_run *run);
 
+/* What ranks say to each other with each step: a wish to stop, and data that cannot be read. */
+enum { HL_VOTE_SIGNAL = 0, HL_VOTE_TIME, HL_VOTE_FAILED };
+/* This rank's, of signal and time. Not collective. */
+void hl_run_vote(const hl_run *run, double votes[HL_VOTES]);
+
 typedef struct hl_evaluation {
     double loss;
     int targets;
@@ -104,7 +123,7 @@ typedef struct hl_evaluation {
     double seconds, samples_per_second;
 } hl_evaluation;
 
-/* Every sample of the split once. visit (may be NULL) gets each prediction [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
+/* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
 typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);

@@ -30,6 +30,8 @@ static const hl_key keys[] = {
         .help = "run directory: config.yaml, log.jsonl, checkpoints/, summary.json; none: nothing is written"),
     KEY("resume", HL_SETTING_TEXT, resume, .fallback = "no", .none = "no",
         .help = "no; auto: the newest whole checkpoint in output, if any; or a checkpoint FILE"),
+    KEY("stop_grace", HL_SETTING_SECONDS, stop_grace, .fallback = "5m", .none = "none",
+        .help = "SIGTERM ends the process without a checkpoint when no step ends within this time, say because a rank is lost; none: wait for the step"),
     KEY("backend", HL_SETTING_TEXT, backend, .fallback = "auto", .none = "auto", .help = "cpu, cuda or ref; auto: the first that this machine can run"),
     KEY("threads", HL_SETTING_INT, threads, .fallback = "auto", .none = "auto", .low = 1, .high = 65536,
         .help = "computing threads of each rank; auto: OMP_NUM_THREADS, else the cores allowed to this process"),
@@ -100,6 +102,9 @@ static const hl_key keys[] = {
     KEY("schedule.factor", HL_SETTING_NUMBER, schedule.factor, .fallback = "0.1", .low = 0, .high = 1, .help = "step: see at"),
     KEY("schedule.epochs", HL_SETTING_NUMBER, schedule.epochs, .fallback = "all", .none = "all", .low = 1e-9, .high = MOST,
         .help = "when polynomial and cosine reach their end; all: at the end of training"),
+    KEY("schedule.scale", HL_SETTING_CHOICE, schedule.scale, .fallback = "none", .choices = "none|linear|sqrt",
+        .help = "optimizer.lr was found for base_batch samples a step: multiply it by batch / base_batch, or by the root of that (with warmup)"),
+    KEY("schedule.base_batch", HL_SETTING_INT, schedule.base_batch, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see scale"),
     KEY("checkpoint.every", HL_SETTING_INT, checkpoint.every, .fallback = "1", .none = "none", .low = 1, .high = MOST, .help = "write one after so many epochs"),
     KEY("checkpoint.steps", HL_SETTING_INT, checkpoint.steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "also after so many steps"),
     KEY("checkpoint.keep", HL_SETTING_INT, checkpoint.keep, .fallback = "3", .low = 1, .high = MOST, .help = "keep the last so many, and the best"),
@@ -115,6 +120,8 @@ static const hl_key keys[] = {
     KEY("reduce.average", HL_SETTING_CHOICE, reduce.average, .fallback = "gradients", .choices = "gradients|parameters",
         .help = "gradients every step, or {parameters: n} every n steps"),
     KEY("reduce.average.parameters", HL_SETTING_INT, reduce.average_steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see average"),
+    KEY("reduce.stall", HL_SETTING_SECONDS, reduce.stall, .fallback = "5m", .none = "none",
+        .help = "a rank that withholds its gradients for this long is named, with what it withholds, and the run fails; none: wait for it"),
     KEY("memory.limit", HL_SETTING_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB)"),
 };
 
@@ -199,6 +206,10 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'batch' (%" PRId64 ") is not a multiple of 'train.accumulate' (%" PRId64 ")", s->batch, s->train.accumulate);
     if (s->schedule.warmup > (double)s->train.epochs)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.warmup' (%g epochs) is longer than 'train.epochs' (%" PRId64 ")", s->schedule.warmup, s->train.epochs);
+    if (s->schedule.scale != 0 && s->schedule.base_batch < 1)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.scale' needs 'schedule.base_batch': the batch that 'optimizer.lr' was found for");
+    if (s->reduce.average == HL_AVERAGE_PARAMETERS && s->reduce.average_steps < 1)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.average: parameters' needs a number of steps: {parameters: 4}");
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));

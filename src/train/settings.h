@@ -56,6 +56,8 @@ typedef struct hl_settings {
         double warmup, warmup_start, end, power, factor;
         hl_words at; /* epochs of `step` */
         double epochs; /* length; -1: train.epochs */
+        int scale;            /* hl_rate_rule */
+        int64_t base_batch;
     } schedule;
     struct {
         int64_t every, steps, keep;
@@ -66,6 +68,7 @@ typedef struct hl_settings {
     struct {
         int group, orchestration, algorithm, wire, average;
         int64_t group_bytes, average_steps;
+        double stall; /* seconds; -1: none */
         hl_words group_layers;
     } reduce;
     int64_t memory_limit;

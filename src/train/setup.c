@@ -189,7 +189,7 @@ hl_optim_spec hl_run_optim_spec(const hl_settings *set)
 
 static hl_schedule make_schedule(const hl_settings *set)
 {
-    hl_schedule s = {.shape = (hl_schedule_shape)set->schedule.name, .peak = set->optimizer.lr, .end = set->schedule.end,
+    hl_schedule s = {.shape = (hl_schedule_shape)set->schedule.name, .peak = hl_scaled_rate((hl_rate_rule)set->schedule.scale, set->optimizer.lr, (double)set->batch, (double)set->schedule.base_batch), .end = set->schedule.end,
                      .power = set->schedule.power, .factor = set->schedule.factor, .warmup = set->schedule.warmup,
                      .warmup_start = set->schedule.warmup_start,
                      .length = set->schedule.epochs > 0 ? set->schedule.epochs : (double)set->train.epochs};
@@ -284,6 +284,7 @@ void hl_run_destroy(hl_run *run)
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
     if (run->lock > 0) close(run->lock);
+    free(run->seat);
     free(run);
 }
 

@@ -9,12 +9,12 @@ TESTS += tests/train/trainer.test
 TESTS_FAST += tests/train/trainer.test
 tests_train_trainer_test_SOURCES = tests/train/trainer.c
 
-dist_check_SCRIPTS += tests/train/parallel.test
-TESTS += tests/train/parallel.test
+dist_check_SCRIPTS += tests/train/parallel.test tests/train/stopping.test
+TESTS += tests/train/parallel.test tests/train/stopping.test
 
 # Several ranks beside one
 check_PROGRAMS += tests/train/same
 tests_train_same_SOURCES = tests/train/same.c
-train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test
+train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test tests/train/trace.test
 dist_check_SCRIPTS += $(train_scripts)
 TESTS += $(train_scripts)

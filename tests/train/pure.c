@@ -25,6 +25,16 @@ static void schedules(void)
     tap_ok(near(hl_schedule_rate(&s, 12345, 10), 0.3), "constant stays");
 }
 
+static void scaling(void)
+{
+    tap_ok(near(hl_scaled_rate(HL_RATE_NONE, 0.1, 2048, 256), 0.1), "no rule: the rate stays");
+    tap_ok(near(hl_scaled_rate(HL_RATE_LINEAR, 0.1, 2048, 256), 0.8), "linear: 8 times the batch, 8 times the rate");
+    tap_ok(near(hl_scaled_rate(HL_RATE_SQRT, 0.1, 1024, 256), 0.2), "sqrt: 4 times the batch, twice the rate");
+    tap_ok(near(hl_scaled_rate(HL_RATE_LINEAR, 0.1, 64, 256), 0.025), "a smaller batch, a smaller rate");
+    hl_schedule s = {.shape = HL_CONSTANT, .peak = hl_scaled_rate(HL_RATE_LINEAR, 0.1, 2048, 256), .warmup = 5, .warmup_start = 0.1, .length = 90};
+    tap_ok(near(hl_schedule_rate(&s, 24, 10), 0.45) && near(hl_schedule_rate(&s, 49, 10), 0.8), "warm-up goes from the unscaled rate to the scaled one");
+}
+
 static void add(hl_metrics *m, int64_t group, float truth, float guess) { (void)hl_metrics_add(m, group, &truth, &guess); }
 
 static void metrics(void)
@@ -99,6 +109,7 @@ int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) return 1;
     schedules();
+    scaling();
     metrics();
     voxel_metrics(5, 64, 1e-9, "few voxels");
     voxel_metrics(24, 64 * 64 * 32, 2e-3, "more voxels than are kept");

@@ -2,6 +2,7 @@
 # net/compile: from graph to program, one file per pass; and what a program is, runs and prints
 libhalo_core_la_SOURCES += \
 	src/net/arrive.c \
+	src/net/average.c \
 	src/net/ir.c src/net/ir.h \
 	src/net/model.c src/net/model.h \
 	src/net/nonfinite.c src/net/nonfinite.h \
