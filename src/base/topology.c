@@ -9,13 +9,53 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* The union of OpenMP's places; false where there are none. */
+static bool from_places(cpu_set_t *set)
+{
+    CPU_ZERO(set);
+#ifdef _OPENMP
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        int n = omp_get_place_num_procs(place);
+        int *id = n > 0 ? calloc((size_t)n, sizeof(*id)) : NULL;
+        if (!id) continue;
+        omp_get_place_proc_ids(place, id);
+        for (int i = 0; i < n; i++)
+            if (id[i] >= 0 && id[i] < CPU_SETSIZE) CPU_SET((size_t)id[i], set);
+        free(id);
+    }
+#endif
+    return CPU_COUNT(set) > 0;
+}
+
+static bool cores(cpu_set_t *set) { return from_places(set) || (sched_getaffinity(0, sizeof(*set), set) == 0 && CPU_COUNT(set) > 0); }
+
+int hl_cores(uint64_t mask[HL_CORE_WORDS])
+{
+    cpu_set_t set;
+    memset(mask, 0, HL_CORE_WORDS * sizeof(*mask));
+    if (!cores(&set)) {
+        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        return n > 0 ? (int)n : 1;
+    }
+    for (size_t c = 0; c < CPU_SETSIZE && c < 64 * HL_CORE_WORDS; c++)
+        if (CPU_ISSET(c, &set)) mask[c / 64] |= UINT64_C(1) << (c % 64);
+    return CPU_COUNT(&set);
+}
 
 int hl_usable_cores(void)
 {
+    uint64_t mask[HL_CORE_WORDS];
+    return hl_cores(mask);
+}
+
+void hl_roam(void)
+{
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    if (from_places(&set)) (void)sched_setaffinity(0, sizeof(set), &set);
 }
 
 int hl_default_threads(void)

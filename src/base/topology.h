@@ -5,8 +5,14 @@
 
 #include "base/base.h"
 
-/* Cores in this thread's affinity mask; at least 1. */
+enum { HL_CORE_WORDS = 16 }; /* 1024 cores, as in the C library's masks */
+
+/* The cores that this process may use, bit c % 64 of word c / 64; returns how many, at least 1 (and no bit where the system does not say). Under
+ * OMP_PROC_BIND OpenMP has bound the first thread to one core before main begins, so its places count where there are any. */
+int hl_cores(uint64_t mask[HL_CORE_WORDS]);
 int hl_usable_cores(void);
+/* Lets the calling thread run on all of them: threads that are not OpenMP's inherit the one core of the thread that makes them. */
+void hl_roam(void);
 /* Threads to compute with unless told: the first number of OMP_NUM_THREADS, else hl_usable_cores(). */
 int hl_default_threads(void);
 

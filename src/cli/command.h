@@ -74,6 +74,9 @@ int hl_print_json(hl_invocation *inv, hl_json *json);
 /* Set by SIGTERM, SIGINT and SIGUSR1 after hl_catch_signals: the signal's number. */
 void hl_catch_signals(void);
 int hl_signal_caught(void);
+/* From a SIGTERM on the process has so many seconds (more than 0) to call hl_stop_reached, or it ends with code 143. */
+void hl_stop_within(double seconds);
+void hl_stop_reached(void);
 
 /* Help texts, from the rows. */
 void hl_help_all(hl_str *out);

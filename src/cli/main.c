@@ -61,11 +61,21 @@ int hl_print_json(hl_invocation *inv, hl_json *json)
 
 /* --------------------------------------------------------------------------------------------------------- signals */
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, grace; /* grace: seconds from SIGTERM to the end; 0: none */
+
+static void on_alarm(int number)
+{
+    static const char text[] = "halo: error: no step has ended within 'stop_grace' after SIGTERM: ending without a checkpoint\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)written;
+    (void)number;
+    _exit(128 + SIGTERM);
+}
 
 static void on_signal(int number)
 {
     if (caught && number == SIGINT) _exit(128 + number); /* the second Ctrl-C means now */
+    if (number == SIGTERM && grace > 0 && caught != SIGTERM) alarm((unsigned)grace);
     caught = number;
 }
 
@@ -80,6 +90,21 @@ void hl_catch_signals(void)
 }
 
 int hl_signal_caught(void) { return caught; }
+
+void hl_stop_within(double seconds)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    grace = (sig_atomic_t)fmin(ceil(seconds), 1e9);
+    if (caught == SIGTERM && grace > 0) alarm((unsigned)grace);
+}
+
+void hl_stop_reached(void)
+{
+    grace = 0;
+    alarm(0);
+}
 
 /* ----------------------------------------------------------------------------------------------------- command line */
 

@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <stdio.h>
 
+enum { FEW = 1024 };
+
 typedef struct failure {
     int status;
     char message[1024];
@@ -24,10 +26,10 @@ static halo_status adopt(halo_context *ctx, int rank, const failure *f)
 
 halo_status hl_agree(halo_context *ctx, halo_status mine)
 {
-    const struct halo_comm *c = ctx->comm;
+    struct halo_comm *c = ctx->comm;
     if (!c) return mine;
     int first = mine == HALO_OK ? INT_MAX : ctx->rank;
-    HL_MPI(ctx, MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, c->world));
+    HL_TRY(hl_watched_allreduce(c, &first, 1, MPI_INT, MPI_MIN));
     if (first == INT_MAX) return HALO_OK;
     failure f = {.status = mine};
     if (mine != HALO_OK) snprintf(f.message, sizeof(f.message), "%s", halo_error_message(ctx));
@@ -37,16 +39,19 @@ halo_status hl_agree(halo_context *ctx, halo_status mine)
 
 halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root)
 {
-    return ctx->comm ? hl_mpi_broadcast(ctx->comm, ctx->comm->world, bytes, size, root) : HALO_OK;
+    if (!ctx->comm) return HALO_OK;
+    HL_TRY(hl_comm_gate(ctx->comm));
+    return hl_mpi_broadcast(ctx->comm, ctx->comm->world, bytes, size, root);
 }
 
 halo_status hl_comm_gather(halo_context *ctx, const void *mine, size_t size, void *all)
 {
-    const struct halo_comm *c = ctx->comm;
+    struct halo_comm *c = ctx->comm;
     if (!c) {
         memcpy(all, mine, size);
         return HALO_OK;
     }
+    HL_TRY(hl_comm_gate(c));
     if ((int64_t)size <= c->limit) {
         HL_MPI(ctx, MPI_Allgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, c->world));
         return HALO_OK;
@@ -56,22 +61,33 @@ halo_status hl_comm_gather(halo_context *ctx, const void *mine, size_t size, voi
     return HALO_OK;
 }
 
+/* Above FEW numbers the library's own algorithm for blocking calls is worth a barrier. */
+static halo_status allreduce(struct halo_comm *c, void *buffer, int64_t count, size_t size, MPI_Datatype type, MPI_Op op)
+{
+    if (count <= hl_min64(FEW, c->limit)) return hl_watched_allreduce(c, buffer, (int)count, type, op);
+    HL_TRY(hl_comm_gate(c));
+    return hl_mpi_allreduce(c, c->world, buffer, count, size, type, op);
+}
+
 halo_status hl_comm_sum(halo_context *ctx, double *x, int64_t n) { return hl_comm_sum_buffer(ctx, x, n, HALO_F64); }
 
 halo_status hl_comm_max(halo_context *ctx, double *x, int64_t n)
 {
-    return ctx->comm ? hl_mpi_allreduce(ctx->comm, ctx->comm->world, x, n, sizeof(*x), MPI_DOUBLE, MPI_MAX) : HALO_OK;
+    if (!ctx->comm) return HALO_OK;
+    return allreduce(ctx->comm, x, n, sizeof(*x), MPI_DOUBLE, MPI_MAX);
 }
 
 halo_status hl_comm_sum_buffer(halo_context *ctx, void *buffer, int64_t count, halo_dtype type)
 {
     if (!ctx->comm) return HALO_OK;
     HL_BUG_UNLESS(type == HALO_F32 || type == HALO_F64);
-    return hl_mpi_allreduce(ctx->comm, ctx->comm->world, buffer, count, hl_dtype_size(type), type == HALO_F64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM);
+    return allreduce(ctx->comm, buffer, count, hl_dtype_size(type), type == HALO_F64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM);
 }
 
 halo_status hl_comm_barrier(halo_context *ctx)
 {
-    if (ctx->comm) HL_MPI(ctx, MPI_Barrier(ctx->comm->world));
+    if (!ctx->comm) return HALO_OK;
+    HL_TRY(hl_comm_gate(ctx->comm));
+    HL_MPI(ctx, MPI_Barrier(ctx->comm->world));
     return HALO_OK;
 }

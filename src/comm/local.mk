@@ -20,8 +20,10 @@ libhalo_core_la_SOURCES += \
 	src/comm/route_hierarchical.c \
 	src/comm/route_rabenseifner.c \
 	src/comm/route_ring.c \
+	src/comm/seats.c src/comm/seats.h \
 	src/comm/stall.c src/comm/stall.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
 	src/comm/trace_save.c \
+	src/comm/watch.c \
 	src/comm/wire.c src/comm/wire.h src/comm/wire_body.h

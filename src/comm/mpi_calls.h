@@ -18,7 +18,17 @@ struct halo_comm {
     bool started;  /* MPI_Init was ours, so is MPI_Finalize */
     int64_t limit; /* of counts */
     hl_link link;
+    double stall;     /* seconds after which a rank that does not come to a collective is named; 0: never */
+    uint64_t met;     /* watched collectives so far, the same number on all ranks (watch.c) */
+    uint64_t said[2]; /* on their way to others, one at a time and the same to all */
 };
+
+/* Waits for a collective that was begun, or for the limit: HALO_ERR_COMM then. Collective, as are the next two. */
+halo_status hl_watch(struct halo_comm *c, MPI_Request *request);
+/* All ranks are here, or HALO_ERR_COMM; nothing without a limit. Before a large blocking collective. */
+halo_status hl_comm_gate(struct halo_comm *c);
+/* In place, for a few numbers; the same bits on all ranks. */
+halo_status hl_watched_allreduce(struct halo_comm *c, void *buffer, int count, MPI_Datatype type, MPI_Op op);
 
 /* Reports a failed call with MPI's words. */
 halo_status hl_mpi_check(halo_context *ctx, int code, const char *call);

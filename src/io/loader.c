@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/topology.h"
 #include "base/trace.h"
 #include "io/convert.h"
 #include "io/pipeline.h"
@@ -246,6 +247,7 @@ static bool fill_one(hl_loader *l)
 static void *run(void *user)
 {
     hl_loader *l = user;
+    hl_roam();
     pthread_mutex_lock(&l->lock);
     while (!l->quit)
         if (!fill_one(l)) pthread_cond_wait(&l->room, &l->lock);

@@ -93,12 +93,23 @@ static halo_status count(walk *w)
     return HALO_OK;
 }
 
+/* In training, does any rank want to stop? HALO_ERR_STOPPED then, on all. */
+static halo_status look_for_stop(const walk *w)
+{
+    double votes[HL_VOTES];
+    if (!w->run->train || !w->run->stop_requested) return HALO_OK;
+    hl_run_vote(w->run, votes);
+    HL_TRY(hl_comm_sum(w->run->ctx, votes, HL_VOTES));
+    return votes[HL_VOTE_SIGNAL] > 0 || votes[HL_VOTE_TIME] > 0 ? HALO_ERR_STOPPED : HALO_OK;
+}
+
 static halo_status walk_all(walk *w)
 {
     for (;;) {
         const hl_loaded *b = NULL;
         HL_AGREE(w->run->ctx, forward(w, &b));
         if (!b) return hl_comm_sum(w->run->ctx, w->sums, 2);
+        HL_TRY(look_for_stop(w));
         HL_TRY(gather(w, b));
         HL_AGREE(w->run->ctx, count(w));
     }

@@ -57,6 +57,9 @@ static void start_members(const hl_run *run, hl_json *j)
     hl_json_string(j, "host", host);
     hl_json_int(j, "ranks", run->ctx->ranks);
     hl_json_int(j, "threads", run->ctx->threads);
+    hl_json_array(j, "hosts");
+    hl_seats_json(run->seat, run->ctx->ranks, j);
+    hl_json_end_array(j);
     hl_json_string(j, "device", info.name);
     hl_json_string(j, "isa", info.isa);
     hl_json_string(j, "libraries", info.details);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* places.c -- launchers, nodes and grids: the pure functions. */
+/* places.c -- launchers, nodes, grids and who sits where: the pure functions. */
 #include "comm/launch.h"
 #include "comm/nodes.h"
+#include "comm/seats.h"
 #include "tests/check.h"
 #include "tests/tap.h"
 
@@ -85,8 +86,74 @@ static void grids(void)
     tap_ok(good, "24 ranks as 4 x (2 1 3): every rank finds itself in the grid and in both of its sets");
 }
 
+/* ------------------------------------------------------------------------------------------------------- who sits where */
+
+/* On host n<node>, with cores [lo, hi). */
+static hl_seat seat(int node, int lo, int hi, int threads)
+{
+    hl_seat s = {.threads = threads, .cores = hi - lo};
+    snprintf(s.host, sizeof(s.host), "n%d", node);
+    for (int c = lo; c < hi; c++) s.mask[c / 64] |= UINT64_C(1) << (c % 64);
+    return s;
+}
+
+static bool text_is(const hl_seat *s, int ranks, const char *want)
+{
+    hl_str text = {0};
+    hl_seats_text(s, ranks, &text);
+    bool same = text.s && strcmp(text.s, want) == 0;
+    if (!same) tap_note("'%s'", text.s ? text.s : "");
+    hl_str_free(&text);
+    return same;
+}
+
+static void who_sits_where(void)
+{
+    hl_seat s[512];
+    for (int r = 0; r < 512; r++) s[r] = seat(r / 4, r % 4 * 60, r % 4 * 60 + 60, 60);
+    tap_ok(text_is(s, 512, "ranks 0-511 on n0 .. n127, 4 on each: 60 threads on cores 0-59, 60 threads on cores 60-119, 60 threads on cores 120-179, 60 threads on cores 180-239"),
+           "128 hosts that look the same are one line");
+    s[510].threads = 59;
+    tap_ok(text_is(s + 504, 8,
+                   "ranks 0-3 on n126: 60 threads on cores 0-59, 60 threads on cores 60-119, 60 threads on cores 120-179, 60 threads on cores 180-239\n"
+                   "ranks 4-7 on n127: 60 threads on cores 0-59, 60 threads on cores 60-119, 59 threads on cores 120-179, 60 threads on cores 180-239"),
+           "a host that differs has a line of its own");
+    s[0] = seat(0, 3, 4, 1);
+    s[0].mask[15] = UINT64_C(1) << 63;
+    s[1] = seat(1, 0, 0, 2);
+    tap_ok(text_is(s, 2, "rank 0 on n0: 1 thread on cores 3,1023\nrank 1 on n1: 2 threads on cores any"), "single ranks, the last core of a mask, a mask that is not known");
+    s[0] = s[1] = seat(0, 0, 2, 1);
+    s[2] = seat(0, 2, 8, 6);
+    tap_ok(text_is(s, 2, "ranks 0-1 on n0: 1 thread each on cores 0-1"), "ranks that are not bound");
+    tap_ok(text_is(s, 3, "ranks 0-2 on n0: 2 ranks with 1 thread on cores 0-1, 6 threads on cores 2-7"), "some that look the same beside another");
+}
+
+static void oddities(void)
+{
+    char text[512];
+    hl_seat s[64];
+    for (int r = 0; r < 64; r++) s[r] = seat(r / 4, r % 4 * 16, r % 4 * 16 + 16, 16);
+    tap_ok(!hl_seats_overlap(s, 64, text, sizeof(text)) && !hl_seats_crowded(s, 64, text, sizeof(text)), "one rank for each domain of 16 hosts: nothing to say");
+    s[42] = seat(10, 15, 17, 2);
+    tap_ok(hl_seats_overlap(s, 64, text, sizeof(text)) && strstr(text, "ranks 40 and 42 share core 15 of 'n10'") && !strstr(text, "hosts"), "a core that two ranks share: %s", text);
+    s[5] = s[4];
+    tap_ok(hl_seats_overlap(s, 64, text, sizeof(text)) && strstr(text, "ranks 4 and 5 share cores 0-15 of 'n1'") && strstr(text, "on 2 hosts"), "two hosts: %s", text);
+    s[0] = seat(0, 0, 16, 16);
+    s[1] = seat(1, 0, 16, 16);
+    tap_ok(!hl_seats_overlap(s, 2, text, sizeof(text)), "the same cores of two hosts are not shared");
+    s[0] = seat(0, 0, 1, 8);
+    tap_ok(hl_seats_crowded(s, 1, text, sizeof(text)) && strstr(text, "rank 0 has 8 threads for 1 core of 'n0'"), "more threads than cores: %s", text);
+    for (int r = 0; r < 3; r++) s[r] = seat(0, 0, 8, 4);
+    tap_ok(hl_seats_crowded(s, 3, text, sizeof(text)) && strstr(text, "the 3 ranks on 'n0' have 12 threads for 8 cores"), "unbound ranks together: %s", text);
+    tap_ok(!hl_seats_crowded(s, 2, text, sizeof(text)), "8 threads for 8 cores are not too many");
+    hl_seat here = hl_seat_here(3);
+    tap_ok(here.cores == hl_usable_cores() && here.cores >= 1 && here.threads == 3 && here.host[0], "this process sits on %s with %d cores", here.host, here.cores);
+}
+
 int main(void)
 {
+    who_sits_where();
+    oddities();
     launchers();
     nodes();
     grids();

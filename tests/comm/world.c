@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world.c -- a program as a launcher starts it, for launch.test. Arguments: "size" prints the ranks and whether MPI was initialised; "die" and "freeze" make steps of
- * gradients, in the third of which rank 1 kills or stops itself; a failure ends all ranks.
+ * world.c -- a program as a launcher starts it, for launch.test. Arguments: "size" prints the ranks and whether MPI was initialised; "die", "freeze" and "late" make
+ * steps of gradients, in the third of which rank 1 kills itself, stops itself or is late with its second group; a failure ends all ranks.
  */
 #include "comm/comm.h"
 #include "comm/reducer.h"
@@ -9,12 +9,20 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static void say(void *user, halo_log_level level, const char *message)
 {
     (void)user;
     (void)level;
     fprintf(stderr, "%s\n", message);
+}
+
+/* Dies, stops, or with no signal sleeps. */
+static void suffer(int fate)
+{
+    if (fate) raise(fate);
+    else sleep(10);
 }
 
 static halo_status steps(halo_context *ctx, int fate)
@@ -29,7 +37,7 @@ static halo_status steps(halo_context *ctx, int fate)
     for (int step = 0; step < 5; step++) {
         hl_reducer_begin(r);
         hl_reducer_ready(r, 0);
-        if (step == 2 && ctx->rank == 1) raise(fate);
+        if (step == 2 && ctx->rank == 1) suffer(fate);
         hl_reducer_ready(r, 1);
         HL_TRY(hl_reducer_finish(r));
     }
@@ -50,7 +58,7 @@ int main(int argc, char **argv)
     int mpi;
     MPI_Initialized(&mpi);
     if (ctx->rank == 0 && strcmp(argv[1], "size") == 0) printf("%d ranks, MPI %s\n", ctx->ranks, mpi ? "initialised" : "untouched");
-    if (strcmp(argv[1], "size") != 0 && steps(ctx, strcmp(argv[1], "die") == 0 ? SIGKILL : SIGSTOP) != HALO_OK) hl_comm_abort(ctx, 4);
+    if (strcmp(argv[1], "size") != 0 && steps(ctx, strcmp(argv[1], "die") == 0 ? SIGKILL : strcmp(argv[1], "freeze") == 0 ? SIGSTOP : 0) != HALO_OK) hl_comm_abort(ctx, 4);
     halo_context_destroy(ctx);
     return 0;
 }
