@@ -123,19 +123,36 @@ static halo_status inspect_universe(hl_invocation *inv, const char *path, hl_str
     return hl_fail(inv->ctx, HALO_ERR_USAGE, "'%s': only a universe can be drawn, by a build with FFTW", path);
 }
 
+/* A run directory is the configuration in it; true when `path` is one. */
+static bool inspect_run(hl_invocation *inv, const char *path, int *rc)
+{
+    char *config, *checkpoints;
+    bool is_run = false;
+    if (!hl_is_directory(path) || hl_path_join(inv->ctx, path, "config.yaml", &config) != HALO_OK) return false;
+    if (hl_path_join(inv->ctx, path, "checkpoints", &checkpoints) == HALO_OK) {
+        is_run = hl_file_exists(config) && hl_is_directory(checkpoints);
+        free(checkpoints);
+    }
+    if (is_run) *rc = inspect_config(inv, config);
+    free(config);
+    return is_run;
+}
+
 static int inspect(hl_invocation *inv)
 {
     const char *path = inv->arg[0];
+    int rc = HL_EXIT_OK;
     hl_str text = {0};
     hl_json json = {0};
     bool taken = false;
     if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return inspect_config(inv, path);
+    if (inspect_run(inv, path, &rc)) return rc;
     hl_json_object(&json, NULL);
     halo_status st = hl_is_directory(path) ? HALO_OK : inspect_checkpoint(inv, path, &text, &json, &taken);
     if (st == HALO_OK && !taken) st = hl_data_inspect(inv->ctx, path, &text, &json);
     if (st == HALO_OK && !taken) st = inspect_universe(inv, path, &text, &json);
     hl_json_end_object(&json);
-    int rc = hl_exit_code(st);
+    rc = hl_exit_code(st);
     if (st == HALO_OK) rc = inv->json ? hl_print_json(inv, &json) : hl_print(inv, &text);
     if (st == HALO_OK && !inv->json) hl_json_free(&json);
     else hl_str_free(&text);
@@ -147,7 +164,7 @@ const hl_command hl_command_inspect = {
     .name = "inspect",
     .synopsis = "FILE",
     .summary = "show what a data set, checkpoint or configuration holds",
-    .details = "FILE is a data file or a directory of them, a checkpoint, or a configuration. Of a universe (a CosmoUniverse file) it also shows the measured "
+    .details = "FILE is a data file or a directory of them, a checkpoint, a configuration, or the directory of a run. Of a universe (a CosmoUniverse file) it also shows the measured "
                "power spectrum beside linear theory.",
     .option = options,
     .options = HL_COUNT(options),
