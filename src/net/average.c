@@ -6,7 +6,7 @@
  */
 #include "net/ir.h"
 
-static halo_status average(hl_program *p, void *base, int64_t n, halo_dtype type)
+halo_status hl_average_buffer(hl_program *p, void *base, int64_t n, halo_dtype type)
 {
     if (!base || n == 0) return HALO_OK;
     HL_TRY(hl_comm_sum_buffer(p->ctx, base, n, type));
@@ -23,8 +23,8 @@ halo_status hl_program_average_now(hl_program *p)
     if (p->average == 0 || p->averaged == m->steps) return HALO_OK;
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     for (int a = 0; a < HL_ARRAYS; a++)
-        if (a != HL_GRADIENT) HL_TRY(average(p, m->base[a], m->elements, m->dev->master));
-    HL_TRY(average(p, m->running, m->running_elements, HALO_F32));
+        if (a != HL_GRADIENT) HL_TRY(hl_average_buffer(p, m->base[a], m->elements, m->dev->master));
+    HL_TRY(hl_average_buffer(p, m->running, m->running_elements, HALO_F32));
     p->averaged = m->steps;
     m->version++; /* images and norms of weights follow in the next run */
     return HALO_OK;

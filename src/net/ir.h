@@ -189,6 +189,10 @@ struct hl_program {
 
 /* run.c: one step, timed and traced where that is on. */
 halo_status hl_run_step(hl_program *p, hl_step *s);
+/* Data up and the forward phase, no loss. Between the device's enter and leave. */
+halo_status hl_run_forward(hl_program *p, const hl_batch *batch);
+/* x[n] becomes its mean over all ranks. Collective. */
+halo_status hl_average_buffer(hl_program *p, void *x, int64_t n, halo_dtype type);
 
 /* arrive.c: param[gradients]: the parameter of each gradient; and backward, at the end of which all gradients are summed and, with `update`, their parameters
  * stepped unless something was not finite. */

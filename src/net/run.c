@@ -275,12 +275,17 @@ static halo_status predictions(hl_program *p, int value, float *out)
     return st;
 }
 
+halo_status hl_run_forward(hl_program *p, const hl_batch *batch)
+{
+    HL_TRY(load(p, batch));
+    HL_TRY(follow_weights(p));
+    return hl_run_phase(p, HL_PHASE_FORWARD);
+}
+
 static halo_status evaluate(hl_program *p, const hl_batch *batch, float *prediction, hl_step_result *result)
 {
     int out = p->y[p->net->layers - 1];
-    HL_TRY(load(p, batch));
-    HL_TRY(follow_weights(p));
-    HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
+    HL_TRY(hl_run_forward(p, batch));
     if (batch->y) {
         HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
         HL_TRY(read_loss(p, result));

@@ -10,6 +10,7 @@ libhalo_core_la_SOURCES += \
 	src/train/parallel.c \
 	src/train/rundir.c \
 	src/train/runlog.c \
+	src/train/running.c \
 	src/train/settings.c src/train/settings.h \
 	src/train/setup.c \
 	src/train/standard.c \

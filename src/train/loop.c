@@ -28,7 +28,7 @@ typedef struct loop {
     double *weight;
 } loop;
 
-static hl_loader_options loader_options(const hl_run *run)
+hl_loader_options hl_run_training_loader(const hl_run *run)
 {
     const hl_settings *s = &run->set;
     hl_loader_options o = {.batch = s->batch, .rank = run->ctx->rank, .ranks = run->ctx->ranks, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed,
@@ -248,8 +248,11 @@ static halo_status validate(loop *l, bool *best)
 {
     hl_run *run = l->run;
     *best = false;
-    if (!run->source[HL_VALIDATION] || (run->at.epoch % run->set.train.validate_every != 0 && !finished(l))) return HALO_OK;
+    bool due = run->source[HL_VALIDATION] && run->at.epoch % run->set.train.validate_every == 0;
+    if (!due && !finished(l)) return HALO_OK;
     HL_TRY(hl_program_average_now(run->train));
+    HL_TRY(hl_run_measure_running(run));
+    if (!run->source[HL_VALIDATION]) return HALO_OK;
     hl_evaluation_free(&l->evaluation);
     l->validated = false;
     halo_status st = hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, &l->evaluation);
@@ -319,7 +322,7 @@ static halo_status make_padding(loop *l)
 static halo_status prepare(loop *l)
 {
     hl_run *run = l->run;
-    hl_loader_options options = loader_options(run);
+    hl_loader_options options = hl_run_training_loader(run);
     HL_TRY(hl_loader_create(run->ctx, run->source[HL_TRAIN], &options, &l->loader));
     l->steps_per_epoch = hl_loader_steps(l->loader);
     if (l->steps_per_epoch < 1)

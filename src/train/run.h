@@ -101,6 +101,11 @@ halo_status hl_run_standardise(hl_run *run);
 /* The transforms of the settings into a loader's options. */
 void hl_run_transforms(const hl_settings *set, hl_loader_options *options);
 
+/* How batches of training are drawn. */
+hl_loader_options hl_run_training_loader(const hl_run *run);
+/* Running statistics of batch norms from the weights as they are (running.c). Collective. */
+halo_status hl_run_measure_running(hl_run *run);
+
 /* The compile options that the settings ask for. */
 hl_compile_options hl_run_compile_options(const hl_settings *set, bool training);
 hl_optim_spec hl_run_optim_spec(const hl_settings *set);

@@ -71,6 +71,9 @@ static const hl_key keys[] = {
         .help = "a step's batch is computed in this many parts whose gradients are added"),
     KEY("train.patience", HL_SETTING_INT, train.patience, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "stop early after this many validations without improvement"),
+    KEY("train.norm_samples", HL_SETTING_INT, train.norm_samples, .fallback = "256", .low = 0, .high = MOST,
+        .help = "before a validation and at the end, running statistics of batch norm are measured anew over so many training samples; 0: they stay the "
+                "moving averages of training"),
     KEY("train.validate_every", HL_SETTING_INT, train.validate_every, .fallback = "1", .low = 1, .high = MOST, .help = "validate after this many epochs"),
     KEY("train.log_every", HL_SETTING_INT, train.log_every, .fallback = "20", .low = 1, .high = MOST,
         .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),

@@ -41,7 +41,7 @@ typedef struct hl_settings {
         int64_t samples, prefetch;
     } data;
     struct {
-        int64_t epochs, steps, accumulate, patience, validate_every;
+        int64_t epochs, steps, accumulate, patience, validate_every, norm_samples;
         double max_time;
         int64_t log_every;
     } train;

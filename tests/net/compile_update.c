@@ -248,6 +248,48 @@ static void check_norm(void)
     halo_network_destroy(net);
 }
 
+/* Running mean and unbiased variance of channel c of d: [3, 2, 4 x 3 x 5]. */
+static void moments(const small_data *d, int c, double out[2])
+{
+    out[0] = out[1] = 0;
+    for (int i = 0; i < 180; i++) out[0] += d->x[(i / 60 * 2 + c) * 60 + i % 60] / 180.0;
+    for (int i = 0; i < 180; i++) out[1] += pow(d->x[(i / 60 * 2 + c) * 60 + i % 60] - out[0], 2) / 179.0;
+}
+
+/* Measured running statistics are the mean of those of the batches, whatever they were before, and nothing else changes. */
+static void check_measured(void)
+{
+    halo_network *net;
+    hl_model *model;
+    hl_program *train;
+    hl_optim_spec o = small_sgd();
+    hl_compile_options options = small_options(3);
+    halo_norm_options norm = HALO_NORM_OPTIONS_INIT;
+    const int64_t extents[3] = {4, 3, 5};
+    check_status(ctx, halo_network_create(ctx, "norm", 2, extents, &net), "network");
+    check_status(ctx, halo_network_norm(net, 0, NULL, &norm, NULL), "norm");
+    check_status(ctx, hl_model_create(ctx, dev, net, &o, &model), "model");
+    check_status(ctx, hl_compile(model, &options, &train), "training");
+    small_data d[3] = {small_fill(net, 3, 5), small_fill(net, 3, 6), small_fill(net, 3, 7)};
+    small_step(ctx, train, &d[2]); /* something to forget */
+    double *gamma = small_get(ctx, model, 0, HL_MASTER), worst = 0;
+    for (int i = 0; i < 2; i++) check_status(ctx, hl_program_measure_running(train, &d[i].batch, i), "a measured batch");
+    double *mean = small_get(ctx, model, 2, HL_MASTER), *variance = small_get(ctx, model, 3, HL_MASTER), *after = small_get(ctx, model, 0, HL_MASTER);
+    for (int c = 0; c < 2; c++) {
+        double a[2], b[2];
+        moments(&d[0], c, a);
+        moments(&d[1], c, b);
+        worst = fmax(worst, fmax(fabs(mean[c] - (a[0] + b[0]) / 2), fabs(variance[c] - (a[1] + b[1]) / 2)));
+    }
+    tap_ok(hl_program_has_running(train) && worst <= 1e-6, "running statistics measured over two batches are their mean: %.1e", worst);
+    tap_ok(memcmp(gamma, after, 2 * sizeof(*gamma)) == 0, "and weights stay");
+    free(gamma), free(after), free(mean), free(variance);
+    for (int i = 0; i < 3; i++) small_free(&d[i]);
+    hl_program_destroy(train);
+    hl_model_destroy(model);
+    halo_network_destroy(net);
+}
+
 /* The mask depends on seed, step and global sample number, not on the batch it came in. */
 static void check_dropout(void)
 {
@@ -340,6 +382,7 @@ int main(void)
     check_accumulation("branches");
     check_accumulation("drops");
     check_norm();
+    check_measured();
     check_dropout();
     check_sharing();
     check_arrays();

@@ -3,6 +3,7 @@
 libhalo_core_la_SOURCES += \
 	src/net/arrive.c \
 	src/net/average.c \
+	src/net/running.c \
 	src/net/ir.c src/net/ir.h \
 	src/net/model.c src/net/model.h \
 	src/net/nonfinite.c src/net/nonfinite.h \
