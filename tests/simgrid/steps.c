@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steps.c -- comm on a simulated machine: the very code of src/comm, built by smpicc, with real buffers. Every rank makes two steps of gradients by each of our
- * algorithms and orchestrations and compares the sums; rank 0 prints TAP and the simulated times. Arguments: elements.
+ * algorithms and orchestrations and compares the sums; rank 0 prints TAP and the simulated times. Arguments: elements, and an algorithm if it is to be one alone.
  */
 #include "comm/reducer.h"
 #include "halo/halo_mpi.h"
@@ -59,7 +59,9 @@ int main(int argc, char **argv)
     check_status(NULL, halo_mpi_context_create(MPI_COMM_WORLD, NULL, &ctx), "context");
     float *buffer = check_alloc(n, 4);
     hl_place place = hl_comm_place(ctx);
-    for (int a = ctx->ranks > 64 ? HL_RABENSEIFNER : HL_RING; a < HL_ALGORITHMS; a++)
+    const char *only = argc > 2 ? argv[2] : NULL;
+    for (int a = ctx->ranks > 64 ? HL_RABENSEIFNER : HL_RING; a < HL_ALGORITHMS; a++) {
+        if (only && strcmp(hl_algorithm_name((hl_algorithm)a), only) != 0) continue;
         for (int k = 0; k < (ctx->ranks > 16 ? 1 : HL_ORCHESTRATIONS); k++) { /* looking for messages is an event of the simulation each time */
             bool right = true;
             double seconds[2] = {0};
@@ -73,6 +75,7 @@ int main(int argc, char **argv)
                        place.nodes, hl_algorithm_name(o.algorithm), hl_orchestration_name(o.orchestration), seconds[0] * 1e6);
             fflush(stdout);
         }
+    }
     if (ctx->rank == 0) printf("1..%d\n", count);
     free(buffer);
     halo_context_destroy(ctx);
