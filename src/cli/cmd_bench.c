@@ -10,6 +10,7 @@ static const hl_option options[] = {
     {.name = "steps", .letter = 'n', .type = HL_OPT_INT, .arg = "N", .help = "timed steps (default 5)"},
     {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)"},
     {.name = "ranks", .type = HL_OPT_TEXT, .arg = "LIST", .help = "weak and strong scaling over these numbers of ranks, such as 1,2,4"},
+    {.name = "quick", .help = "leave the machine's own limits out, which take some seconds to measure"},
     {.name = "trace", .type = HL_OPT_TEXT, .arg = "FILE", .help = "write what every thread of every rank did, for chrome://tracing or Perfetto"},
 };
 
@@ -255,6 +256,7 @@ static int bench(hl_invocation *inv)
     set.output[0] = '\0'; /* a bench leaves nothing behind */
     if (hl_given(inv, "ranks")) return scale(inv, &set, o);
     o.trace = hl_given(inv, "trace");
+    o.steps_only = hl_given(inv, "quick");
     st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, 0, &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = hl_bench_step(run, &o, &b);
