@@ -316,11 +316,18 @@ int main(int argc, char **argv)
     places();
     agreement();
     small();
+    hl_comm_stall(ctx, 60); /* the same, watched */
+    agreement();
+    small();
+    hl_comm_stall(ctx, 0);
     sums(funneled ? 5000 : 200001);
     bits(10001);
     limit(9001);
-    if (!funneled) link_and_cost();
-    if (!funneled && ctx->ranks == 2) overlap();
+    const char *sanitizer = getenv("HALO_SANITIZER"); /* under which seconds mean nothing */
+    bool timed = !funneled && !(sanitizer && *sanitizer);
+    if (timed) link_and_cost();
+    if (timed && ctx->ranks == 2) overlap();
+    if (!timed && ctx->rank == 0) tap_skip("seconds of a funneled or instrumented program");
     int rank = ctx->rank;
     halo_context_destroy(ctx);
     MPI_Finalize();

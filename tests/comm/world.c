@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * world.c -- a program as a launcher starts it, for launch.test. Arguments: "size" prints the ranks and whether MPI was initialised; "die", "freeze" and "late" make
- * steps of gradients, in the third of which rank 1 kills itself, stops itself or is late with its second group; a failure ends all ranks.
+ * steps of gradients, in the third of which rank 1 kills itself, stops itself or is late with its second group; in "absent" rank 1 does not come to an
+ * agreement. A failure ends all ranks.
  */
 #include "comm/comm.h"
 #include "comm/reducer.h"
@@ -45,6 +46,21 @@ static halo_status steps(halo_context *ctx, int fate)
     return HALO_OK;
 }
 
+static halo_status absent(halo_context *ctx)
+{
+    hl_comm_stall(ctx, 1);
+    HL_TRY(hl_agree(ctx, HALO_OK));
+    if (ctx->rank == 1) sleep(10);
+    return hl_agree(ctx, HALO_OK);
+}
+
+static halo_status act(halo_context *ctx, const char *what)
+{
+    if (strcmp(what, "size") == 0) return HALO_OK;
+    if (strcmp(what, "absent") == 0) return absent(ctx);
+    return steps(ctx, strcmp(what, "die") == 0 ? SIGKILL : strcmp(what, "freeze") == 0 ? SIGSTOP : 0);
+}
+
 int main(int argc, char **argv)
 {
     halo_context_options options = HALO_CONTEXT_OPTIONS_INIT;
@@ -58,7 +74,7 @@ int main(int argc, char **argv)
     int mpi;
     MPI_Initialized(&mpi);
     if (ctx->rank == 0 && strcmp(argv[1], "size") == 0) printf("%d ranks, MPI %s\n", ctx->ranks, mpi ? "initialised" : "untouched");
-    if (strcmp(argv[1], "size") != 0 && steps(ctx, strcmp(argv[1], "die") == 0 ? SIGKILL : strcmp(argv[1], "freeze") == 0 ? SIGSTOP : 0) != HALO_OK) hl_comm_abort(ctx, 4);
+    if (act(ctx, argv[1]) != HALO_OK) hl_comm_abort(ctx, 4);
     halo_context_destroy(ctx);
     return 0;
 }
