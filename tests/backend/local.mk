@@ -48,8 +48,8 @@ TESTS_FAST += tests/backend/bind.test
 tests_backend_bind_test_SOURCES = tests/backend/bind.c
 
 # Scripts that look at the kernels as compiled: their instructions, and another processor's build
-dist_check_SCRIPTS += tests/backend/isa.test tests/backend/aarch64.test
-TESTS += tests/backend/isa.test tests/backend/aarch64.test
+dist_check_SCRIPTS += tests/backend/isa.test tests/backend/aarch64.test tests/backend/bench.test
+TESTS += tests/backend/isa.test tests/backend/aarch64.test tests/backend/bench.test
 TESTS_FAST += tests/backend/isa.test
 
 # make tests/backend/bench_pointwise: times everything else beside the triad
