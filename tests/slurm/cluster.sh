@@ -26,9 +26,11 @@ cluster_ports() {
         END { for (; ; at++) { for (i = 0; i < n && !(sprintf("%04X", at + i) in taken); i++); if (i == n) { print at; exit } } }'
 }
 
-# slurmd rejects a description of a node that is larger than the machine
+# Each node has all cores of the machine, and two where there is one. Tasks are bound where this process is not.
 cluster_write_conf() {
-    port=$(cluster_ports $((cluster_nodes + 1))) cores=$(nproc --all) host=$(hostname -s)
+    port=$(cluster_ports $((cluster_nodes + 1))) cores=$(nproc --all) host=$(hostname -s) binds=affinity
+    [ "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" -eq "$cores" ] && [ "$cores" -gt 1 ] || binds=none
+    [ "$cores" -gt 1 ] || cores=2
     cat >"$cluster/slurm.conf" <<CONF
 ClusterName=halo
 SlurmctldHost=$host(127.0.0.1)
@@ -40,7 +42,8 @@ AuthInfo=socket=$cluster/munge.sock
 CredType=cred/munge
 MpiDefault=pmix
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/affinity
+TaskPlugin=task/$binds
+SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 GresTypes=gpu
