@@ -51,15 +51,16 @@ static moments running(const halo_op_desc *d, const ref_view *run, int64_t c, in
 
 /* ------------------------------------------------------------------------------------------------------------- stats */
 
-/* Sum of (x - mean)^power over a range. */
+/* Sum of (x - mean)^power over a range, in long double: so many terms would cost digits, and other ones in another order. */
 static double power_sum(const ref_view *x, ref_row r, double mean, int power)
 {
-    double a[REF_ROW], sum = 0;
+    double a[REF_ROW];
+    long double sum = 0;
     for (; ref_more(&r); ref_next(&r)) {
         ref_read(x, &r, a);
         for (int64_t i = 0; i < r.count; i++) sum += power == 1 ? a[i] - mean : (a[i] - mean) * (a[i] - mean);
     }
-    return sum;
+    return (double)sum;
 }
 
 static int stats_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -154,7 +155,7 @@ static halo_status backward_stats_run(halo_plan *plan, const halo_op_args *args)
     for (int64_t g = 0; g < s.g; g++)
         for (int64_t c = 0; c < s.c; c++) {
             moments k = moments_of(d, &stat, g * s.f + c / s.per_f);
-            double sums[2] = {0, 0};
+            long double sums[2] = {0, 0};
             for (ref_row r = ref_rows_of(x.op, g, s.samples, c, 1); ref_more(&r); ref_next(&r)) {
                 ref_read(&x, &r, a);
                 ref_read(&dy, &r, e);
@@ -163,7 +164,7 @@ static halo_status backward_stats_run(halo_plan *plan, const halo_op_args *args)
                     sums[1] += e[i] * (a[i] - k.mean) * k.inv;
                 }
             }
-            ref_write_flat(&stat2, (g * s.c + c) * 2, 2, sums);
+            ref_write_flat(&stat2, (g * s.c + c) * 2, 2, (double[]){(double)sums[0], (double)sums[1]});
         }
     return HALO_OK;
 }
