@@ -117,6 +117,12 @@ halo_status hl_run_make_reducer(hl_run *run)
     HL_GOTO(st, hl_run_choose_groups(run, &o, gradient, group), free_lists);
     HL_GOTO(st, hl_reducer_create(run->ctx, &o, &run->reducer), free_lists);
     HL_GOTO(st, hl_agree(run->ctx, hl_program_reduce(run->train, run->reducer)), free_lists);
+    /* A rank that waits in the library for a group cannot come to the sums of statistics for which those wait who have not heard of the group yet */
+    if (hl_program_merges(run->train) && !hl_comm_place(run->ctx).threads && o.algorithm == HL_ALGORITHM_MPI && o.orchestration != HL_STATIC) {
+        st = hl_fail(run->ctx, HALO_ERR_UNSUPPORTED,
+                     "batch norm and 'reduce.algorithm: mpi' without MPI_THREAD_MULTIPLE need 'reduce.orchestration: static'");
+        goto free_lists;
+    }
     if (averages(run)) st = hl_program_average(run->train, run->set.reduce.average_steps);
     say_groups(run, &o);
     if (hl_program_merges(run->train) && run->set.train.accumulate > 1)
