@@ -8,6 +8,7 @@ libhalo_core_la_SOURCES += \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \
 	src/train/parallel.c \
+	src/train/part.c \
 	src/train/rundir.c \
 	src/train/runlog.c \
 	src/train/running.c \

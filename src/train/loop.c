@@ -23,9 +23,7 @@ typedef struct loop {
     double votes[HL_VOTES];             /* of the last step, all ranks: signals, clocks beyond train.max_time, data that cannot be read */
     halo_status read;                   /* of this rank's batch of the step; others learn of a failure by vote */
     double exposed;                     /* seconds of communication that nothing hid, of earlier steps */
-    /* [part] the last samples of a share that the parts do not divide, and samples of weight 0 */
-    float *x, *y;
-    double *weight;
+    hl_part part;
 } loop;
 
 hl_loader_options hl_run_training_loader(const hl_run *run)
@@ -46,31 +44,6 @@ void hl_run_vote(const hl_run *run, double votes[HL_VOTES])
     votes[HL_VOTE_FAILED] = 0;
 }
 
-/* Samples [first, first + m) of this rank's share; what lies beyond its end has weight 0. */
-static hl_batch part_of(loop *l, const hl_loaded *b, int64_t first, int64_t m)
-{
-    const hl_source_info *info = &l->run->source[HL_TRAIN]->info;
-    size_t volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]), targets = (size_t)hl_target_values(info);
-    int64_t n = hl_min64(m, hl_max64(0, b->samples - first));
-    hl_batch batch = {.dtype = HALO_F32, .first_sample = b->first_sample + first, .weight_sum = b->weight_sum};
-    if (n == m) {
-        batch.x = b->x + (size_t)first * volume;
-        batch.y = b->y + (size_t)first * targets;
-        batch.weight = b->weight + first;
-        return batch;
-    }
-    memset(l->weight, 0, (size_t)m * sizeof(*l->weight));
-    if (n > 0) {
-        memcpy(l->x, b->x + (size_t)first * volume, (size_t)n * volume * sizeof(float));
-        memcpy(l->y, b->y + (size_t)first * targets, (size_t)n * targets * sizeof(float));
-        memcpy(l->weight, b->weight + first, (size_t)n * sizeof(double));
-    }
-    batch.x = l->x;
-    batch.y = l->y;
-    batch.weight = l->weight;
-    return batch;
-}
-
 /* One part. The last one sums over ranks and updates: after a failure there that the others cannot see the run is lost. */
 static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, hl_step_result *r)
 {
@@ -89,11 +62,11 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
     hl_run *run = l->run;
-    int64_t m = hl_run_part(run->ctx, &run->set), parts = hl_div_up(hl_range_len(hl_block_range(run->set.batch, run->ctx->ranks, 0)), m);
+    int64_t parts = hl_run_parts(run->ctx, &run->set);
     double before[2] = {0, 0};
     hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
-        hl_batch batch = part_of(l, b, i * m, m);
+        hl_batch batch = hl_part_of(&l->part, b, i);
         hl_step_options o = {.lr = lr, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step, .accumulate = i > 0,
                              .update = i == parts - 1, .grad_scale = 1};
         HL_TRY(run_part(l, &batch, &o, &r));
@@ -309,16 +282,6 @@ static halo_status run_epochs(loop *l)
     return HALO_OK;
 }
 
-static halo_status make_padding(loop *l)
-{
-    const hl_source_info *info = &l->run->source[HL_TRAIN]->info;
-    size_t part = (size_t)hl_run_part(l->run->ctx, &l->run->set), volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
-    if (l->run->ctx->ranks == 1) return HALO_OK;
-    HL_TRY(hl_calloc(l->run->ctx, part * volume, sizeof(float), "a padded batch", &l->x));
-    HL_TRY(hl_calloc(l->run->ctx, part * (size_t)hl_target_values(info), sizeof(float), "a padded batch", &l->y));
-    return hl_calloc(l->run->ctx, part, sizeof(double), "a padded batch", &l->weight);
-}
-
 static halo_status prepare(loop *l)
 {
     hl_run *run = l->run;
@@ -333,7 +296,7 @@ static halo_status prepare(loop *l)
     hl_program_info info;
     hl_program_info_get(run->train, &info);
     l->flops_step = info.flops_step * (double)run->set.batch / (double)hl_run_part(run->ctx, &run->set);
-    return make_padding(l);
+    return hl_part_create(run, &l->part);
 }
 
 static halo_status conclude(loop *l, halo_status st)
@@ -376,9 +339,7 @@ halo_status hl_run_train(hl_run *run)
     if (!run->lost) st = hl_agree(run->ctx, st);
     hl_comm_stall(run->ctx, 0);
 destroy:
-    free(l.x);
-    free(l.y);
-    free(l.weight);
+    hl_part_free(&l.part);
     hl_evaluation_free(&l.evaluation);
     hl_loader_destroy(l.loader);
     return st;

@@ -11,12 +11,6 @@
 
 #include <unistd.h>
 
-int64_t hl_run_part(const halo_context *ctx, const hl_settings *set)
-{
-    int64_t share = hl_range_len(hl_block_range(set->batch, ctx->ranks, 0));
-    return (share + set->train.accumulate - 1) / set->train.accumulate;
-}
-
 int hl_run_threads(const halo_context *ctx)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

@@ -81,8 +81,22 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 
 /* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
 
-/* Samples of one run of a program: the largest share of any rank, cut into train.accumulate parts. Not collective. */
+/* Samples of one run of a program: the largest share of any rank, cut into train.accumulate parts; and how many parts there are. Not collective. */
 int64_t hl_run_part(const halo_context *ctx, const hl_settings *set);
+int64_t hl_run_parts(const halo_context *ctx, const hl_settings *set);
+
+/* Cuts what a loader gave into these parts (part.c). */
+typedef struct hl_part {
+    int64_t samples;        /* of a part */
+    size_t volume, targets; /* values of a sample */
+    float *x, *y;           /* room for a part that is not whole */
+    double *weight;
+} hl_part;
+halo_status hl_part_create(const hl_run *run, hl_part *part); /* hl_part_free also after a failure */
+void hl_part_free(hl_part *part);
+/* Valid until the next call, and as long as `b`. */
+hl_batch hl_part_of(const hl_part *part, const hl_loaded *b, int64_t number);
+
 /* Threads of this rank where the settings do not say: those of the context, but where its ranks are not bound to cores of their own, a fair share of the
  * node's. Not collective. */
 int hl_run_threads(const halo_context *ctx);
