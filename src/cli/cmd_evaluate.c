@@ -83,7 +83,7 @@ static int evaluate(hl_invocation *inv)
     hl_run *run;
     hl_split split;
     hl_evaluation e;
-    halo_status st = hl_restore(inv, &split, &run);
+    halo_status st = hl_restore(inv, false, &split, &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = hl_run_evaluate(run, split, NULL, NULL, &e);
     int rc = hl_exit_code(st);

@@ -44,7 +44,10 @@ static halo_status row(void *user, hl_source *source, int64_t sample, const floa
     source->ops->id_of(source, sample, id, sizeof(id));
     quoted(out, id, "");
     hl_str_addf(out, ",%" PRId64, source->ops->group_of(source, sample));
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
+    for (int i = 0; i < source->info.targets; i++) {
+        hl_str_add(out, ",");
+        if (!source->info.unlabelled) hl_str_addf(out, "%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
+    }
     for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)prediction[i]));
     hl_str_add(out, "\n");
     return out->failed ? hl_fail(source->ctx, HALO_ERR_NOMEM, "out of memory: predictions") : HALO_OK;
@@ -127,7 +130,7 @@ static int predict(hl_invocation *inv)
 {
     hl_run *run;
     hl_split split;
-    halo_status st = hl_restore(inv, &split, &run);
+    halo_status st = hl_restore(inv, true, &split, &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = predict_run(inv, run, split);
     hl_run_destroy(run);
@@ -138,7 +141,7 @@ const hl_command hl_command_predict = {
     .name = "predict",
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "write a trained network's predictions",
-    .details = "Writes predictions.csv: sample id, group (universe), true targets and predicted ones, in physical units. Where the network ends in a volume: "
+    .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical units. Where the network ends in a volume: "
                "predictions.h5, with the dataset 'prediction' [sample, C, D, H, W].",
     .option = options,
     .options = HL_COUNT(options),

@@ -2,6 +2,7 @@
 #include "cli/restore.h"
 #include "base/file.h"
 
+#include <glob.h>
 #include <stdio.h>
 
 static bool ends_with(const char *s, const char *tail)
@@ -99,41 +100,72 @@ static halo_status take_measured(hl_invocation *inv, const char *path, const cha
     return st;
 }
 
-/* A checkpoint carries its network, so that nothing else is needed: *text of the one whose weights will be loaded, freed by the caller; NULL where only the
- * settings can tell. */
-static halo_status network_of_weights(hl_invocation *inv, hl_settings *set, const char *checkpoint, char **text)
+/* Whose weights will be loaded, as far as it can be told before: --checkpoint, else best.h5, else the newest that opens. *path NULL: none. */
+static halo_status find_weights(hl_invocation *inv, const hl_settings *set, const char *checkpoint, char **path)
 {
-    char best[HL_TEXT_MAX + 32], *settings;
-    *text = NULL;
-    snprintf(best, sizeof(best), "%s/checkpoints/best.h5", set->output);
-    if (!checkpoint && *set->output && hl_file_exists(best)) checkpoint = best;
-    if (!checkpoint) return HALO_OK;
-    HL_TRY(hl_state_peek(inv->ctx, checkpoint, &settings, text));
-    halo_status st = take_measured(inv, checkpoint, settings, set);
-    free(settings);
+    char name[HL_TEXT_MAX + 32];
+    glob_t found;
+    *path = NULL;
+    if (checkpoint) return hl_strdup(inv->ctx, checkpoint, path);
+    if (!*set->output) return HALO_OK;
+    snprintf(name, sizeof(name), "%s/checkpoints/best.h5", set->output);
+    if (hl_file_exists(name)) return hl_strdup(inv->ctx, name, path);
+    snprintf(name, sizeof(name), "%s/checkpoints/step-*.h5", set->output); /* numbers of one width: in order */
+    halo_status st = HALO_OK;
+    if (glob(name, 0, NULL, &found) != 0) return HALO_OK;
+    for (size_t i = found.gl_pathc; i-- > 0 && !*path && st == HALO_OK;)
+        if (hl_ckpt_is(found.gl_pathv[i])) st = hl_strdup(inv->ctx, found.gl_pathv[i], path);
+    globfree(&found);
     return st;
 }
 
-halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **out)
+/* What a checkpoint carries, so that nothing else is needed. Freed by the caller; NULL where there is no checkpoint that says. */
+typedef struct carried {
+    char *network;
+    hl_target *label;
+    int labels;
+} carried;
+
+static halo_status read_carried(hl_invocation *inv, hl_settings *set, const char *checkpoint, bool label, carried *c)
+{
+    char *path, *settings;
+    HL_TRY(find_weights(inv, set, checkpoint, &path));
+    if (!path) return HALO_OK;
+    halo_status st = hl_state_peek(inv->ctx, path, &settings, &c->network);
+    if (st == HALO_OK) {
+        st = take_measured(inv, path, settings, set);
+        free(settings);
+    }
+    if (st == HALO_OK && label) st = hl_state_targets(inv->ctx, path, &c->label, &c->labels);
+    free(path);
+    return st;
+}
+
+halo_status hl_restore(hl_invocation *inv, bool label, hl_split *split, hl_run **out)
 {
     hl_settings *set;
-    char *checkpoint = NULL, *network = NULL;
+    char *checkpoint = NULL;
+    carried c = {0};
     hl_run *run = NULL;
     halo_status st;
     HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*set), "settings", &set));
     HL_GOTO(st, hl_agree(inv->ctx, load_settings(inv, set, &checkpoint)), free_set);
     HL_GOTO(st, choose_split(inv, set, split), free_set);
-    HL_GOTO(st, hl_agree(inv->ctx, network_of_weights(inv, set, checkpoint, &network)), free_set);
-    set->network_text = network;
+    HL_GOTO(st, hl_agree(inv->ctx, read_carried(inv, set, checkpoint, label, &c)), free_set);
+    set->network_text = c.network;
+    set->label = c.label;
+    set->labels = c.labels;
     HL_GOTO(st, hl_run_create(inv->ctx, set, HL_NEED_EVALUATION, 1u << *split, &run), free_set);
     run->set.network_text = NULL;
+    run->set.label = NULL;
     HL_GOTO(st, load_weights(run, checkpoint), destroy_run);
     *out = run;
     goto free_set;
 destroy_run:
     hl_run_destroy(run);
 free_set:
-    free(network);
+    free(c.network);
+    free(c.label);
     free(checkpoint);
     free(set);
     return st;

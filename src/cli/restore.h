@@ -8,9 +8,10 @@
 
 /*
  * CONFIG as for train, or a checkpoint file, or a run directory. Without --checkpoint the weights are those of best.h5, else of the newest
- * checkpoint, in the run directory. The run is opened for evaluation of `split`.
+ * checkpoint, in the run directory. The run is opened for evaluation of `split`. label: data without targets are taken, with the names and units
+ * that the checkpoint has of its training data (hl_source_info.unlabelled); else they are refused.
  */
-halo_status hl_restore(hl_invocation *inv, hl_split *split, hl_run **run);
+halo_status hl_restore(hl_invocation *inv, bool label, hl_split *split, hl_run **run);
 
 /* The rows of the options that hl_restore reads. */
 #define HL_RESTORE_OPTIONS                                                                                                                   \

@@ -32,6 +32,7 @@ typedef struct hl_source_info {
     int64_t target_ext[3]; /* D H W of each target: 1 1 1 for numbers */
     int64_t groups;        /* universes; sample s belongs to group_of(s) */
     bool whole_periodic;   /* a sample is a whole periodic box: random shifts are allowed */
+    bool unlabelled;       /* targets are described, but their values are not known: y is 0 */
 } hl_source_info;
 
 /* Numbers that a sample has for its targets: y is [targets, D, H, W]. */
@@ -70,6 +71,8 @@ typedef struct hl_source_options {
     int64_t group_first, group_count; /* only these universes, in file order: splits of one directory; count 0 = to the end */
     int64_t outputs;        /* targets the network has; 0 = any */
     int64_t target_ext[3];  /* synthetic: D H W of the targets; 0 = numbers */
+    const hl_target *label; /* [labels] what the targets are where the files have none, of extents target_ext (0 = numbers); NULL: such files have none */
+    int labels;
     bool synthetic;         /* no file: random volumes, targets a function of the volume, of (seed, global index) alone */
     int64_t synthetic_samples;
     uint64_t seed;

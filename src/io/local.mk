@@ -19,6 +19,7 @@ libhalo_core_la_SOURCES += \
 	src/io/source.c \
 	src/io/synthetic.c \
 	src/io/transform.c \
+	src/io/unlabelled.c \
 	src/io/universe.c src/io/universe.h \
 	src/io/universe_source.c \
 	src/io/volume.c src/io/volume.h \

@@ -69,7 +69,15 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     if (open != hl_synthetic_open && (!o->path || !*o->path))
         return hl_fail(ctx, HALO_ERR_USAGE, "no data: neither a path nor synthetic");
     if (!open) HL_TRY(detect(ctx, o->path, &open));
-    return open(ctx, o, source);
+    hl_source *s;
+    HL_TRY(open(ctx, o, &s));
+    if (s->info.targets > 0 || !o->label) {
+        *source = s;
+        return HALO_OK;
+    }
+    halo_status st = hl_unlabelled_open(s, o, source);
+    if (st != HALO_OK) hl_source_close(s);
+    return st;
 }
 
 void hl_source_close(hl_source *s)

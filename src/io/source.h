@@ -41,5 +41,7 @@ void hl_source_warn_waste(hl_source *s, const hl_volume *v, const hl_crops *crop
 
 /* Frees what every source holds. */
 void hl_source_free(hl_source *s);
+/* `volumes` has no targets; o->label says what they are. Owns `volumes` when it succeeds. */
+halo_status hl_unlabelled_open(hl_source *volumes, const hl_source_options *o, hl_source **source);
 
 #endif

@@ -232,6 +232,7 @@ static halo_status open_first(universe_source *u, const hl_source_options *o)
     hl_source_warn_waste(&u->base, v, &u->crops);
     double unit[TARGETS_MOST];
     int64_t n = 0;
+    if (o->label && !hl_h5_has(v->data->file, "unitPar")) return HALO_OK; /* to be predicted */
     HL_TRY(read_numbers(v->data->file, "unitPar", -TARGETS_MOST, unit, &n));
     return hl_source_targets(&u->base, o, u->files.path[0], "unitPar", n);
 }
@@ -253,10 +254,10 @@ static halo_status open_all(universe_source *u)
         HL_GOTO(st, hl_open_files_get(&u->open, i, &v), done);
         HL_GOTO(st, check_equal(v, ext, type, u->files.path[0]), done);
         HL_GOTO(st, hl_h5_claim(v->data, v->data->bytes), done);
-        HL_GOTO(st, read_targets(&r, v->data->file, i), done);
+        if (r.targets > 0) HL_GOTO(st, read_targets(&r, v->data->file, i), done);
     }
     HL_GOTO(st, hl_open_files_get(&u->open, 0, &v), done);
-    st = set_ranges(&r, v->data->file);
+    if (r.targets > 0) st = set_ranges(&r, v->data->file);
 done:
     free(r.unit);
     free(r.physical);

@@ -157,6 +157,8 @@ halo_status hl_state_save(hl_run *run, const char *path);
 halo_status hl_state_load(hl_run *run, const char *path, bool with_progress);
 /* The settings and the network (YAML text, freed by the caller) that a checkpoint was made with. */
 halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, char **network);
+/* What the targets of its training data were, [*n], freed by the caller; NULL where the file does not say. */
+halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **target, int *n);
 
 /* ------------------------------------------------------------------------------------------- run directory (rundir.c) */
 

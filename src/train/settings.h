@@ -16,6 +16,8 @@ typedef enum hl_average { HL_AVERAGE_GRADIENTS = 0, HL_AVERAGE_PARAMETERS } hl_a
 
 typedef struct hl_settings {
     const char *network_text; /* not a key: the network file that a checkpoint carries, used instead of `network` when not NULL */
+    const struct hl_target *label; /* not a key, either: [labels] what a checkpoint says of its targets, for data that have none; NULL: such data are refused */
+    int labels;
     /* network */
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];

@@ -71,6 +71,26 @@ static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o
     return hl_fail(run->ctx, HALO_ERR_USAGE, "'data.split' leaves no universe for part %d of the %" PRId64 " in '%s'", (int)split + 1, groups, o->path);
 }
 
+/* Where the data say nothing of the sizes of samples (synthetic) or targets (not labelled): the network's own. */
+static halo_status sizes_of_network(hl_run *run, hl_source_options *o)
+{
+    struct halo_network *net;
+    const int64_t unknown[4] = {0, 0, 0, 0};
+    HL_TRY(hl_run_network(run->ctx, &run->set, unknown, 0, &net));
+    const int64_t *in = net->layer[0].out, *out = net->layer[net->layers - 1].out;
+    memcpy(o->target_ext, out + 1, sizeof(o->target_ext));
+    o->label = run->set.label;
+    o->labels = run->set.labels;
+    o->outputs = 0; /* compared with the network later, whichever targets it will be */
+    if (o->synthetic) {
+        o->channels = in[0];
+        memcpy(o->size, in + 1, sizeof(o->size));
+        o->outputs = out[0];
+    }
+    halo_network_destroy(net);
+    return HALO_OK;
+}
+
 static halo_status open_source(hl_run *run, hl_split split)
 {
     static const char *const names[] = {"data.train", "data.validation", "data.test"};
@@ -83,18 +103,7 @@ static halo_status open_source(hl_run *run, hl_split split)
     memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
     o.outputs = first ? first->info.targets : set->outputs > 0 ? set->outputs : 0;
-    if (o.synthetic) {
-        /* nothing to learn the sizes from: the network's own */
-        struct halo_network *net;
-        const int64_t unknown[4] = {0, 0, 0, 0};
-        HL_TRY(hl_run_network(run->ctx, set, unknown, 0, &net));
-        const int64_t *in = net->layer[0].out;
-        o.channels = in[0];
-        memcpy(o.size, in + 1, sizeof(o.size));
-        o.outputs = net->layer[net->layers - 1].out[0];
-        memcpy(o.target_ext, net->layer[net->layers - 1].out + 1, sizeof(o.target_ext));
-        halo_network_destroy(net);
-    }
+    if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
     HL_TRY(split_range(run, split, &o));
     return hl_source_open(run->ctx, &o, &run->source[split]);
 }

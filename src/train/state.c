@@ -71,6 +71,64 @@ free_settings:
     return st;
 }
 
+/* targets: [T, 4] low, high, mean, std of each (NaN where it has none), and their names, a line each. */
+static halo_status put_targets(hl_run *run, hl_ckpt *file)
+{
+    const hl_source_info *info = run->source[HL_TRAIN] ? &run->source[HL_TRAIN]->info : NULL;
+    if (!info || info->targets == 0) return HALO_OK;
+    double *range;
+    hl_str names = {0};
+    const int64_t dim[2] = {info->targets, 4};
+    HL_TRY(hl_calloc(run->ctx, (size_t)info->targets * 4, sizeof(*range), "target ranges", &range));
+    for (int t = 0; t < info->targets; t++) {
+        const hl_target *x = &info->target[t];
+        memcpy(range + 4 * t, (const double[4]){x->low, x->high, x->mean, x->std}, 4 * sizeof(*range));
+        hl_str_addf(&names, "%s\n", x->name);
+    }
+    halo_status st = names.failed ? hl_fail(run->ctx, HALO_ERR_NOMEM, "out of memory: names of targets") : HALO_OK;
+    if (st == HALO_OK) st = hl_ckpt_put_string(file, "target_names", names.s);
+    if (st == HALO_OK) st = hl_ckpt_put(file, "targets", HALO_F64, 2, dim, range);
+    hl_str_free(&names);
+    free(range);
+    return st;
+}
+
+/* From the lines of `names`. */
+static halo_status get_ranges(hl_ckpt *file, const char *names, int n, hl_target *target)
+{
+    double *range;
+    const int64_t dim[2] = {n, 4};
+    HL_TRY(hl_calloc(NULL, (size_t)n * 4, sizeof(*range), "target ranges", &range));
+    halo_status st = hl_ckpt_get(file, "targets", HALO_F64, 2, dim, range);
+    for (int t = 0; t < n && st == HALO_OK; t++) {
+        size_t length = strcspn(names, "\n");
+        target[t] = (hl_target){.low = range[4 * t], .high = range[4 * t + 1], .mean = range[4 * t + 2], .std = range[4 * t + 3]};
+        snprintf(target[t].name, sizeof(target[t].name), "%.*s", (int)hl_min64((int64_t)length, (int64_t)sizeof(target[t].name) - 1), names);
+        names += length + (names[length] == '\n');
+    }
+    free(range);
+    return st;
+}
+
+halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **target, int *n)
+{
+    hl_ckpt *file;
+    char *names = NULL;
+    halo_status st = HALO_OK;
+    *target = NULL;
+    *n = 0;
+    HL_TRY(hl_ckpt_open(ctx, path, &file));
+    if (!hl_ckpt_has(file, "targets")) goto close_file; /* of an earlier version */
+    HL_GOTO(st, hl_ckpt_get_string(file, "target_names", &names), close_file);
+    for (const char *c = names; *c; c++) *n += *c == '\n';
+    HL_GOTO(st, hl_calloc(ctx, (size_t)hl_max64(*n, 1), sizeof(**target), "targets", target), close_file);
+    st = get_ranges(file, names, *n, *target);
+close_file:
+    free(names);
+    (void)hl_ckpt_close(file, false);
+    return st;
+}
+
 static halo_status put_progress(hl_ckpt *file, const hl_progress *at, int64_t t)
 {
     HL_TRY(hl_ckpt_put_int(file, "format", FORMAT));
@@ -103,6 +161,7 @@ halo_status hl_state_save(hl_run *run, const char *path)
     halo_status st;
     HL_GOTO(st, put_progress(file, &run->at, hl_model_steps(run->model)), close_file);
     HL_GOTO(st, put_texts(run, file), close_file);
+    HL_GOTO(st, put_targets(run, file), close_file);
     HL_GOTO(st, each_array(run, file, true, put_array), close_file);
 close_file:;
     halo_status closed = hl_ckpt_close(file, st == HALO_OK);
