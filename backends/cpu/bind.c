@@ -33,12 +33,18 @@ struct hl_seats {
 /* ---------------------------------------------------------------------------------------------------------- the cores */
 
 #ifdef HAVE_HWLOC
+/* Whether hwloc can see the processor: where it cannot (a container without /sys) it says so on stderr, where a library has no business. */
+static bool sees_cores(void)
+{
+    return access("/sys/devices/system/cpu/cpu0/topology", R_OK) == 0 || access("/sys/bus/cpu/devices/cpu0/topology", R_OK) == 0;
+}
+
 /* The first allowed hardware thread of each core that has one, in hwloc's order, into core[most]; returns how many. */
 static int list_cores(const cpu_set_t *allowed, int *core, int most)
 {
     hwloc_topology_t topology;
     int n = 0;
-    if (hwloc_topology_init(&topology) != 0) return 0;
+    if (!sees_cores() || hwloc_topology_init(&topology) != 0) return 0;
     if (hwloc_topology_load(topology) == 0) {
         hwloc_obj_t c = NULL;
         while (n < most && (c = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, c))) {
