@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # examples: configurations, and programs that link the library as a user's would
-EXTRA_DIST += \
+examplesdir = $(docdir)/examples
+dist_examples_DATA = \
 	examples/cosmoflow-hybrid.yaml \
 	examples/cosmoflow-mlperf.yaml \
 	examples/cosmoflow-sc18.yaml \
-	examples/quickstart.yaml
+	examples/quickstart.yaml \
+	examples/insitu.c
 
 check_PROGRAMS += examples/insitu
 TESTS += tests/cli/insitu.test

@@ -69,11 +69,18 @@ halo_status hl_device_open(halo_context *ctx, const char *backend, const halo_de
     return unknown_backend(ctx, backend);
 }
 
-/* The first that opens; the last one's reason when none does. */
+/* The first that this machine can run. One that is asked for something (an instruction set) and cannot do it is an error, not a reason to take another;
+ * double precision is what the reference backend is for. */
 static halo_status open_any(halo_context *ctx, const halo_device_options *options, halo_device **dev)
 {
     halo_status st = HALO_ERR_UNSUPPORTED;
-    for (const halo_backend *const *b = hl_backends(); *b && st != HALO_OK; b++) st = (*b)->open(ctx, options, dev);
+    if (options->f64) return hl_device_open(ctx, "ref", options, dev);
+    for (const halo_backend *const *b = hl_backends(); *b; b++) {
+        st = (*b)->open(ctx, options, dev);
+        if (st == HALO_OK && b != hl_backends() && strcmp((*b)->name, "ref") == 0)
+            HL_WARN(ctx, "no other backend runs here: computing with 'ref', which is there to be right, not fast");
+        if (st != HALO_ERR_UNSUPPORTED || options->isa) return st;
+    }
     return st;
 }
 

@@ -130,8 +130,8 @@ static void print_totals(const hl_program *p, hl_str *out)
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
                 (double)info.scratch_bytes / mib);
-    hl_str_addf(out, "items: independent pieces of work, as dealt to %d threads; best: the part of these that they can keep busy\n",
-                p->ctx->threads);
+    hl_str_addf(out, "items: independent pieces of work, as dealt to %d thread%s; best: the part of these that they can keep busy\n",
+                p->ctx->threads, HL_S(p->ctx->threads));
 }
 
 halo_status hl_program_print(const hl_program *p, hl_str *out)

@@ -124,7 +124,7 @@ static const hl_key keys[] = {
         .help = "gradients every step, or {parameters: n} every n steps"),
     KEY("reduce.average.parameters", HL_SETTING_INT, reduce.average_steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see average"),
     KEY("reduce.stall", HL_SETTING_SECONDS, reduce.stall, .fallback = "5m", .none = "none",
-        .help = "a rank that withholds its gradients for this long is named, with what it withholds, and the run fails; none: wait for it"),
+        .help = "a rank that does not come on for this long is named, with the gradients it withholds where it can still tell, and the run fails, after two to four times as long at the most; none: wait for it"),
     KEY("memory.limit", HL_SETTING_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB)"),
 };
 

@@ -123,11 +123,20 @@ static bool is_file(const char *network)
     return strchr(network, '/') || (n > 5 && strcmp(network + n - 5, ".yaml") == 0) || (n > 4 && strcmp(network + n - 4, ".yml") == 0);
 }
 
+/* Options of the zoo beside a network file: ignored, they would make another network than the one that was meant. */
+static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
+{
+    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : NULL;
+    if (!key) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
+}
+
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net)
 {
     int64_t size[3], channels = ext[0] > 0 ? ext[0] : set->channels > 0 ? set->channels : 0;
     for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : set->size[i];
     if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, NULL, net);
+    if (is_file(set->network)) HL_TRY(check_zoo_options(ctx, set));
     if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
         return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : NULL, net));
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;

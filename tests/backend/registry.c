@@ -17,6 +17,22 @@ static void test_names(void)
     tap_ok(same == 0 && unknown == 0, "every kind and role has a name of its own");
 }
 
+/* What the first backend cannot do is refused, not done by a slower one; double precision has one place to go. */
+static void test_wishes(void)
+{
+    halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
+    halo_context *ctx;
+    halo_device *dev = NULL;
+    if (strcmp(hl_backends()[0]->name, "cpu") != 0) {
+        tap_skip("no cpu backend in this build");
+        return;
+    }
+    o.isa = "nope";
+    if (halo_context_create(&o, &ctx) != HALO_OK) tap_bail("no context");
+    tap_ok(hl_context_device(ctx, &dev) == HALO_ERR_USAGE && !dev, "an instruction set that is not there is an error on 'auto', too: %s", halo_error_message(ctx));
+    halo_context_destroy(ctx);
+}
+
 static void test_backends(halo_context *ctx)
 {
     const halo_backend *const *b = hl_backends();
@@ -199,6 +215,7 @@ int main(void)
     check_status(NULL, halo_context_create(NULL, &ctx), "context");
     test_names();
     test_backends(ctx);
+    test_wishes();
     test_costs();
     for (const halo_backend *const *b = hl_backends(); *b; b++) {
         halo_device *dev;
