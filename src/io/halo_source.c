@@ -116,22 +116,43 @@ static halo_status read_number_attr(halo_source *h, hl_h5 *file, const char *nam
                    HL_S(n), h->base.info.targets, HL_S(h->base.info.targets));
 }
 
-static halo_status set_ranges(halo_source *h, hl_h5 *file, double *v)
+typedef struct range_attr {
+    const char *name;
+    size_t at; /* in hl_target */
+} range_attr;
+
+static const range_attr ranges[4] = {{"low", offsetof(hl_target, low)},
+                                     {"high", offsetof(hl_target, high)},
+                                     {"mean", offsetof(hl_target, mean)},
+                                     {"std", offsetof(hl_target, std)}};
+
+/* Attribute k of y into all targets; what is there must be finite. */
+static halo_status set_range(halo_source *h, hl_h5 *file, int k, double *v, bool *given)
 {
     hl_source_info *info = &h->base.info;
-    static const struct {
-        const char *name;
-        size_t at;
-    } range[4] = {{"low", offsetof(hl_target, low)},
-                  {"high", offsetof(hl_target, high)},
-                  {"mean", offsetof(hl_target, mean)},
-                  {"std", offsetof(hl_target, std)}};
-    for (int k = 0; k < 4; k++) {
-        bool given = false;
-        HL_TRY(read_number_attr(h, file, range[k].name, v, &given));
-        for (int t = 0; given && t < info->targets; t++)
-            memcpy((char *)&info->target[t] + range[k].at, &v[t], sizeof(*v));
+    HL_TRY(read_number_attr(h, file, ranges[k].name, v, given));
+    for (int t = 0; *given && t < info->targets; t++) {
+        if (!isfinite(v[t]))
+            return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': attribute '%s' of 'y' is %g for target '%s', must be finite",
+                           file->path, ranges[k].name, v[t], info->target[t].name);
+        memcpy((char *)&info->target[t] + ranges[k].at, &v[t], sizeof(*v));
     }
+    return HALO_OK;
+}
+
+/* Physical units are either those of low and high or those of mean and std. */
+static halo_status set_ranges(halo_source *h, hl_h5 *file, double *v)
+{
+    bool given[4] = {false};
+    for (int k = 0; k < 4; k++) HL_TRY(set_range(h, file, k, v, &given[k]));
+    for (int k = 0; k < 4; k++)
+        if (given[k] && !given[k ^ 1])
+            return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': 'y' has an attribute '%s' but no '%s': both are needed",
+                           file->path, ranges[k].name, ranges[k ^ 1].name);
+    if (given[0] && given[2])
+        return hl_fail(file->ctx, HALO_ERR_FORMAT,
+                       "'%s': 'y' has both the attributes 'low' and 'high' and 'mean' and 'std': only one pair can hold",
+                       file->path);
     return HALO_OK;
 }
 
@@ -151,13 +172,40 @@ static halo_status check_ranges(const halo_source *h, const hl_h5 *file)
     return HALO_OK;
 }
 
-static halo_status set_targets(halo_source *h, hl_h5 *file)
+/* Names are keys of logs and tables: each is there once, on one line. */
+static halo_status check_unique(const halo_source *h, const hl_h5 *file)
+{
+    const hl_target *x = h->base.info.target;
+    for (int t = 0; t < h->base.info.targets; t++) {
+        for (const char *c = x[t].name; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7f)
+                return hl_fail(file->ctx, HALO_ERR_FORMAT,
+                               "'%s': attribute 'names' of 'y': the name of target %d has a control character (%d)",
+                               file->path, t, *c);
+        for (int u = 0; u < t; u++)
+            if (strcmp(x[u].name, x[t].name) == 0)
+                return hl_fail(file->ctx, HALO_ERR_FORMAT,
+                               "'%s': attribute 'names' of 'y': targets %d and %d are both '%s'", file->path, u, t,
+                               x[t].name);
+    }
+    return HALO_OK;
+}
+
+/* n = 0 where there are none; freed by the caller. */
+static halo_status read_names(hl_h5 *file, char ***name, int64_t *n)
+{
+    HL_TRY(hl_h5_strings(file, "/y", "names", name, n));
+    if (*n == 0 && hl_h5_has_attr(file, "/y", "names"))
+        return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': attribute 'names' of 'y' holds no strings", file->path);
+    return HALO_OK;
+}
+
+static halo_status set_names(halo_source *h, hl_h5 *file)
 {
     hl_source_info *info = &h->base.info;
     char **name = NULL;
     int64_t n = 0;
-    double *v = NULL;
-    HL_TRY(hl_h5_strings(file, "/y", "names", &name, &n));
+    HL_TRY(read_names(file, &name, &n));
     halo_status st = HALO_OK;
     if (n != 0 && n != info->targets)
         st = hl_fail(file->ctx, HALO_ERR_FORMAT,
@@ -166,8 +214,16 @@ static halo_status set_targets(halo_source *h, hl_h5 *file)
     for (int t = 0; st == HALO_OK && t < n; t++)
         snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", name[t]);
     free(name);
-    if (st == HALO_OK) st = hl_calloc(file->ctx, (size_t)info->targets, sizeof(*v), "target ranges", &v);
-    if (st == HALO_OK) st = set_ranges(h, file, v);
+    return st == HALO_OK ? check_unique(h, file) : st;
+}
+
+static halo_status set_targets(halo_source *h, hl_h5 *file)
+{
+    double *v = NULL;
+    if (h->base.info.targets == 0) return HALO_OK;
+    HL_TRY(set_names(h, file));
+    HL_TRY(hl_calloc(file->ctx, (size_t)h->base.info.targets, sizeof(*v), "target ranges", &v));
+    halo_status st = set_ranges(h, file, v);
     free(v);
     return st == HALO_OK ? check_ranges(h, file) : st;
 }
@@ -178,7 +234,7 @@ static halo_status check_names(halo_source *h, hl_h5 *file)
     char **name = NULL;
     int64_t n = 0;
     halo_status st = HALO_OK;
-    HL_TRY(hl_h5_strings(file, "/y", "names", &name, &n));
+    HL_TRY(read_names(file, &name, &n));
     for (int t = 0; st == HALO_OK && t < n && t < h->base.info.targets; t++)
         if (strncmp(name[t], h->base.info.target[t].name, sizeof(h->base.info.target[t].name) - 1) != 0)
             st = hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': target %d is '%s', expected '%s' as in '%s'",

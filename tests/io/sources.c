@@ -494,6 +494,55 @@ static void bad_halo(halo_context *ctx)
                "target 0 is 'radius of it', expected 'mass'", "files whose targets differ");
 }
 
+static void put_names(hid_t file, const char *a, const char *b)
+{
+    const char *name[2] = {a, b};
+    hsize_t two = 2;
+    hid_t text = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &two, NULL);
+    H5Tset_size(text, H5T_VARIABLE);
+    hid_t at = H5Acreate_by_name(file, "y", "names", text, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(at, text, name);
+    H5Aclose(at), H5Sclose(space), H5Tclose(text);
+}
+
+/* Attributes of y that would give wrong physical units, or none, without a word. */
+static void bad_attributes(halo_context *ctx)
+{
+    static const struct {
+        const char *attr[4];
+        double value[4][2];
+        const char *first, *second; /* names */
+        const char *about, *why, *what;
+    } bad[] = {
+        {{"low", "high"}, {{NAN, 1}, {2, 3}}, "a", "b", "attribute 'low' of 'y'", "target 'a', must be finite", "a low that is NaN"},
+        {{"low", "high"}, {{0, 0}, {1, INFINITY}}, "a", "b", "attribute 'high' of 'y'", "target 'b', must be finite", "an infinite high"},
+        {{"mean", "std"}, {{0, 0}, {INFINITY, 1}}, "a", "b", "attribute 'std' of 'y'", "must be finite", "an infinite std"},
+        {{"low"}, {{0, 1}}, "a", "b", "'y' has an attribute 'low'", "no 'high'", "low without high"},
+        {{"high"}, {{0, 1}}, "a", "b", "'y' has an attribute 'high'", "no 'low'", "high without low"},
+        {{"mean"}, {{0, 1}}, "a", "b", "'y' has an attribute 'mean'", "no 'std'", "mean without std"},
+        {{"std"}, {{1, 1}}, "a", "b", "'y' has an attribute 'std'", "no 'mean'", "std without mean"},
+        {{"low", "high", "mean", "std"}, {{0, 0}, {1, 1}, {0, 0}, {1, 1}}, "a", "b", "'low' and 'high' and 'mean' and 'std'",
+         "only one pair", "two meanings at once"},
+        {{"names"}, {{1, 2}}, NULL, NULL, "attribute 'names' of 'y'", "no strings", "names that are numbers"},
+        {{NULL}, {{0}}, "a", "a", "attribute 'names' of 'y'", "both 'a'", "two targets of one name"},
+        {{NULL}, {{0}}, "a", "b\nc", "attribute 'names' of 'y'", "target 1 has a control character (10)", "a name of two lines"},
+        {{NULL}, {{0}}, "a\x7f", "b", "attribute 'names' of 'y'", "target 0 has a control character (127)", "a name with DEL"},
+    };
+    const char *path = in_dir("attributes.h5");
+    static float zeros[64];
+    const hsize_t five[5] = {2, 1, 2, 3, 4}, rows[2] = {2, 2};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
+        put_plain(path, "y", H5T_IEEE_F32LE, 2, rows, H5T_NATIVE_FLOAT, zeros, false);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        for (int k = 0; k < 4 && bad[i].attr[k]; k++) put_attr(file, "y", bad[i].attr[k], 2, bad[i].value[k]);
+        if (bad[i].first) put_names(file, bad[i].first, bad[i].second);
+        H5Fclose(file);
+        fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, bad[i].about, bad[i].why, bad[i].what);
+        tap_ok(strstr(halo_error_message(ctx), "attributes.h5") != NULL, "and the message names the file");
+    }
+}
+
 static void inspection(halo_context *ctx)
 {
     hl_str text = {0};
@@ -532,6 +581,7 @@ int main(void)
     synthetic(ctx);
     bad_universes(ctx);
     bad_halo(ctx);
+    bad_attributes(ctx);
     inspection(ctx);
     return iotest_end(ctx);
 }
