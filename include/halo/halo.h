@@ -5,6 +5,7 @@
  * Conventions (CONVENTIONS has the glossary)
  *   - Logical order of a tensor is always N C D H W (samples, channels, depth, height, width); 2-D networks have D = 1.
  *   - Every function that can fail returns a halo_status. Outputs come last and are written on success only.
+ *   - A pointer may be NULL only where that is said; otherwise HALO_ERR_USAGE, and the message names the argument: "'x' must not be NULL".
  *   - On failure the cause is in halo_error_message(ctx), and was passed once to the context's log callback.
  *   - The library never exits, aborts on a user's error, prints, installs signal handlers, or leaves the floating-point mode, the
  *     locale or the affinity of the calling thread changed.
@@ -107,7 +108,8 @@ HALO_API const char *halo_error_message(const halo_context *ctx);
  *   HALO_ERR_NOMEM
  * A failed call leaves the network as it was. Nothing here is collective, and nothing allocates parameters.
  *
- * Options structures begin with their size, for growth: start from the _INIT macro, which also sets the defaults named below.
+ * Options structures begin with their size, for growth: start from the _INIT macro, which also sets the defaults named below. NULL stands
+ * for the defaults where none of the options must be given.
  */
 typedef struct halo_network halo_network;
 
@@ -213,7 +215,7 @@ HALO_API halo_status halo_network_add(halo_network *net, const int *inputs, int 
 HALO_API halo_status halo_network_concat(halo_network *net, const int *inputs, int n, const char *name, int *layer);
 
 /* Layers, the input included; the number of a named layer, -1 if there is none; its name, and its output's C D H W (NULL and an error where
- * there is no such layer); trainable parameters in all. */
+ * there is no such layer); trainable parameters in all. net NULL: 0 layers, none of any name or number, 0 parameters. */
 HALO_API int halo_network_layers(const halo_network *net);
 HALO_API int halo_network_find(const halo_network *net, const char *name);
 HALO_API const char *halo_network_layer_name(const halo_network *net, int layer);
@@ -276,14 +278,15 @@ typedef struct halo_trainer_options {
     {.size = sizeof(halo_trainer_options), .batch = 1, .huber_delta = 1, .optimizer = HALO_ADAM, .lr = 1e-3, \
      .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .trust = 0.002}
 
-/* Compiles `net` (copied) for the context's device and initialises the weights by the context's seed. Needs the
+/* options NULL: the defaults. HALO_ERR_USAGE names an option that is out of the range `halo help config` prints for its key.
+ * Compiles `net` (copied) for the context's device and initialises the weights by the context's seed. Needs the
  * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context. */
 HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options,
                                          halo_trainer **trainer);
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
 
 /* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume, dense, C order; nothing is
- * kept of them. lr replaces that of the options when > 0. *loss (may be NULL) is the mean before the step.
+ * kept of them. lr replaces that of the options when > 0; negative or not finite is HALO_ERR_USAGE. *loss (may be NULL) is the mean before the step.
  * HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
 HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
 
@@ -293,7 +296,7 @@ HALO_API halo_status halo_trainer_predict(halo_trainer *trainer, int64_t samples
 /* Mean loss over samples, as above. */
 HALO_API halo_status halo_trainer_evaluate(halo_trainer *trainer, int64_t samples, const float *x, const float *y, double *loss);
 
-/* Steps made so far. */
+/* Steps made so far; 0 of NULL. */
 HALO_API int64_t halo_trainer_steps(const halo_trainer *trainer);
 
 /* A parameter by name ("conv1/weights": (out, in, kd, kh, kw)) to or from values[count]; HALO_ERR_USAGE names an unknown one, HALO_ERR_SHAPE another count. */

@@ -18,6 +18,9 @@
 /* Reports the cause once (context's message and log callback) and returns `status`. ctx may be NULL: the thread's message. Thread-safe. */
 halo_status hl_fail(halo_context *ctx, halo_status status, const char *format, ...) HALO_PRINTF(3, 4);
 
+/* HALO_ERR_USAGE, "'x' must not be NULL", where a caller of the public interface left out the argument `name`. */
+halo_status hl_not_null(halo_context *ctx, const void *argument, const char *name);
+
 /* Replaces the stored message without logging: for a caller that must add the rank or the file of a list. Rare. */
 void hl_set_error(halo_context *ctx, const char *message);
 

@@ -355,6 +355,50 @@ halo_status hl_config_defaults(halo_context *ctx, hl_keys keys, void *settings)
     return HALO_OK;
 }
 
+/* ------------------------------------------------------------------------------------------ values of a program's own */
+
+static halo_status check_number(const place *at, const hl_key *key, double x)
+{
+    if ((key->none && x == -1) || (isfinite(x) && in_range(key, x))) return HALO_OK;
+    hl_str text = {0};
+    hl_str_number(&text, x);
+    halo_status st = out_of_range(at, key, text.s ? text.s : "");
+    hl_str_free(&text);
+    return st;
+}
+
+static halo_status check_key(const place *at, const hl_key *key, const void *field)
+{
+    char word[HL_WORD_MAX];
+    const int64_t *n = field;
+    int i;
+    switch (key->type) {
+    case HL_SETTING_CHOICE:
+        i = *(const int *)field;
+        if (i >= 0 && hl_choice(key->choices, i, word, sizeof(word))) return HALO_OK;
+        return complain(at, "'%s' is %d, must be the number of one of %s", key->name, i, key->choices);
+    case HL_SETTING_INT: return check_number(at, key, (double)*n);
+    case HL_SETTING_NUMBER: return check_number(at, key, *(const double *)field);
+    case HL_SETTING_SIZE:
+        if (key->none && n[0] == 0) return HALO_OK;
+        for (int d = 0; d < 3; d++) HL_TRY(check_number(at, key, (double)n[d]));
+        return HALO_OK;
+    case HL_SETTING_TEXT:
+    case HL_SETTING_BOOL:
+    case HL_SETTING_WORDS:
+    case HL_SETTING_SECONDS:
+    case HL_SETTING_BYTES: return HALO_OK; /* without ranges */
+    }
+    return HALO_OK;
+}
+
+halo_status hl_config_check(halo_context *ctx, hl_keys keys, const void *settings, const char *name)
+{
+    place at = {ctx, name, 0};
+    for (size_t i = 0; i < keys.n; i++) HL_TRY(check_key(&at, &keys.key[i], (const char *)settings + keys.key[i].offset));
+    return HALO_OK;
+}
+
 /* ----------------------------------------------------------------------------------------------------- back to text */
 
 static void write_text(const char *text, hl_str *out)

@@ -63,6 +63,9 @@ static inline halo_status hl_config_status(halo_status st) { return st == HALO_E
 /* Reads a file and applies it. */
 halo_status hl_config_load(halo_context *ctx, hl_keys keys, void *settings, const char *path);
 
+/* Numbers in their ranges and choices among theirs, of settings that were not read but filled in by a program; `name` as in hl_config_apply. */
+halo_status hl_config_check(halo_context *ctx, hl_keys keys, const void *settings, const char *name);
+
 /* The whole of it as a YAML file that reads back equal. */
 void hl_config_write(hl_keys keys, const void *settings, hl_str *out);
 

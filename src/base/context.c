@@ -21,6 +21,7 @@ static halo_status copy_name(halo_context *ctx, const char *what, const char *na
 halo_status halo_context_create(const halo_context_options *options, halo_context **out)
 {
     halo_context_options defaults = HALO_CONTEXT_OPTIONS_INIT;
+    HL_TRY(hl_not_null(NULL, out, "ctx"));
     if (!options) options = &defaults;
     if (options->size != sizeof(*options))
         return hl_fail(NULL, HALO_ERR_USAGE, "halo_context_options has size %zu, this library expects %zu", options->size,
@@ -81,6 +82,11 @@ halo_status hl_fail(halo_context *ctx, halo_status status, const char *format, .
     hl_set_error(ctx, text);
     if (ctx) hl_log(ctx, HALO_LOG_ERROR, "%s", text);
     return status;
+}
+
+halo_status hl_not_null(halo_context *ctx, const void *argument, const char *name)
+{
+    return argument ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'%s' must not be NULL", name);
 }
 
 bool hl_logs(const halo_context *ctx, halo_log_level level) { return ctx && ctx->log && level <= ctx->log_level; }

@@ -9,6 +9,7 @@
 static halo_status begin(halo_network *net, hl_layer_kind kind, const char *name, const int *inputs, int n,
                          hl_layer *draft)
 {
+    HL_TRY(hl_not_null(NULL, net, "net"));
     *draft = (hl_layer){.kind = kind, .inputs = n};
     if (name && (!*name || strlen(name) >= HL_NAME_MAX))
         return hl_graph_fail(net, HALO_ERR_USAGE, "'%.80s' cannot name a layer: 1 to %d characters", name,
@@ -23,7 +24,8 @@ static halo_status check_options(const halo_network *net, const char *type, cons
                                  size_t expected)
 {
     size_t size = 0;
-    if (!options) return hl_graph_fail(net, HALO_ERR_USAGE, "%s is NULL", type);
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_not_null(net->ctx, options, "options"));
     memcpy(&size, options, sizeof(size));
     if (size != expected)
         return hl_graph_fail(net, HALO_ERR_USAGE,
@@ -63,7 +65,9 @@ halo_status halo_network_conv(halo_network *net, int input, const char *name, co
 halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *o,
                               int *layer)
 {
+    const halo_pool_options defaults = HALO_POOL_OPTIONS_INIT;
     hl_layer l;
+    if (!o) o = &defaults;
     HL_TRY(CHECK_OPTIONS(net, halo_pool_options, o));
     HL_TRY(begin(net, HL_LAYER_POOL, name, &input, 1, &l));
     copy_window(&l, o->kernel, o->stride, o->padding, o->pad);
@@ -75,7 +79,9 @@ halo_status halo_network_pool(halo_network *net, int input, const char *name, co
 halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *o,
                               int *layer)
 {
+    const halo_norm_options defaults = HALO_NORM_OPTIONS_INIT;
     hl_layer l;
+    if (!o) o = &defaults;
     HL_TRY(CHECK_OPTIONS(net, halo_norm_options, o));
     HL_TRY(begin(net, HL_LAYER_NORM, name, &input, 1, &l));
     l.eps = o->eps;
@@ -105,7 +111,9 @@ halo_status halo_network_dropout(halo_network *net, int input, const char *name,
 halo_status halo_network_flatten(halo_network *net, int input, const char *name,
                                  const halo_flatten_options *o, int *layer)
 {
+    const halo_flatten_options defaults = HALO_FLATTEN_OPTIONS_INIT;
     hl_layer l;
+    if (!o) o = &defaults;
     HL_TRY(CHECK_OPTIONS(net, halo_flatten_options, o));
     HL_TRY(begin(net, HL_LAYER_FLATTEN, name, &input, 1, &l));
     l.channels_last = o->channels_last;
@@ -130,7 +138,9 @@ static halo_status join(halo_network *net, hl_layer_kind kind, const int *inputs
                         int *layer)
 {
     hl_layer l;
-    if (!inputs || n < 2 || n > HL_INPUTS_MAX)
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_not_null(net->ctx, inputs, "inputs"));
+    if (n < 2 || n > HL_INPUTS_MAX)
         return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': %d inputs, must be 2 to %d",
                              name ? name : hl_layer_kind_name(kind), n, HL_INPUTS_MAX);
     HL_TRY(begin(net, kind, name, inputs, n, &l));

@@ -326,6 +326,10 @@ halo_status halo_network_parse(halo_context *ctx, const char *name, const char *
                                int64_t channels, const int64_t *extents, halo_network **net)
 {
     hl_yaml *root;
+    HL_TRY(hl_not_null(ctx, ctx, "ctx"));
+    HL_TRY(hl_not_null(ctx, name, "name"));
+    HL_TRY(hl_not_null(ctx, text, "text"));
+    HL_TRY(hl_not_null(ctx, net, "net"));
     HL_TRY(hl_yaml_parse(ctx, name, text, bytes, &root));
     return read_tree(ctx, name, root, channels, extents, net);
 }
@@ -334,6 +338,9 @@ halo_status halo_network_load(halo_context *ctx, const char *path, int64_t chann
                               halo_network **net)
 {
     hl_yaml *root;
+    HL_TRY(hl_not_null(ctx, ctx, "ctx"));
+    HL_TRY(hl_not_null(ctx, path, "path"));
+    HL_TRY(hl_not_null(ctx, net, "net"));
     HL_TRY(hl_yaml_load(ctx, path, &root));
     return read_tree(ctx, path, root, channels, extents, net);
 }

@@ -58,7 +58,7 @@ static bool is_name(const char *s)
 
 int halo_network_find(const halo_network *net, const char *name)
 {
-    for (int i = 0; i < net->layers; i++)
+    for (int i = 0; net && name && i < net->layers; i++)
         if (strcmp(net->layer[i].name, name) == 0) return i;
     return -1;
 }
@@ -120,6 +120,9 @@ destroy_net:
 halo_status halo_network_create(halo_context *ctx, const char *name, int64_t channels,
                                 const int64_t extents[3], halo_network **net)
 {
+    HL_TRY(hl_not_null(ctx, ctx, "ctx"));
+    HL_TRY(hl_not_null(ctx, extents, "extents"));
+    HL_TRY(hl_not_null(ctx, net, "net"));
     return hl_graph_create(ctx, NULL, NULL, name, (int64_t[4]){channels, extents[0], extents[1], extents[2]},
                            net);
 }
@@ -183,21 +186,23 @@ halo_status hl_graph_check(const struct halo_network *net)
 
 int halo_network_layers(const halo_network *net)
 {
-    return net->layers;
+    return net ? net->layers : 0;
 }
 
 int64_t halo_network_parameters(const halo_network *net)
 {
-    return net->parameters;
+    return net ? net->parameters : 0;
 }
 
 const char *halo_network_layer_name(const halo_network *net, int layer)
 {
-    return layer >= 0 && layer < net->layers ? net->layer[layer].name : NULL;
+    return net && layer >= 0 && layer < net->layers ? net->layer[layer].name : NULL;
 }
 
 halo_status halo_network_layer_shape(const halo_network *net, int layer, int64_t shape[4])
 {
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_not_null(net->ctx, shape, "shape"));
     if (layer < 0 || layer >= net->layers)
         return hl_graph_fail(net, HALO_ERR_USAGE, "there is no layer %d", layer);
     memcpy(shape, net->layer[layer].out, sizeof(net->layer[layer].out));

@@ -57,6 +57,8 @@ halo_status hl_network_to_yaml(const struct halo_network *net, hl_str *out)
 halo_status halo_network_text(const halo_network *net, char **text)
 {
     hl_str out = {0};
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_not_null(net->ctx, text, "text"));
     halo_status st = hl_network_to_yaml(net, &out);
     if (st == HALO_OK)
         *text = out.s;

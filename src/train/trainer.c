@@ -11,11 +11,13 @@ struct halo_trainer {
     double *weight;
 };
 
+static halo_context *context_of(const halo_trainer *t) { return t ? t->run.ctx : NULL; }
+
+/* What the table of keys cannot: -1 is its word for no clipping, 0 that of the options. */
 static halo_status check(halo_context *ctx, const halo_trainer_options *o)
 {
     if (o->size != sizeof(*o)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options has size %zu, this library expects %zu", o->size, sizeof(*o));
-    if (o->batch < 1) return hl_fail(ctx, HALO_ERR_USAGE, "batch is %" PRId64 ", must be at least 1", o->batch);
-    if (!(o->lr >= 0)) return hl_fail(ctx, HALO_ERR_USAGE, "lr is %g, must not be negative", o->lr);
+    if (!(o->clip_norm >= 0)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'clip_norm' is %g, must be above 0, or 0 for none", o->clip_norm);
     return HALO_OK;
 }
 
@@ -35,7 +37,7 @@ static void to_settings(const halo_trainer_options *o, hl_settings *set)
     set->optimizer.epsilon = o->epsilon;
     set->optimizer.trust = o->trust;
     set->optimizer.weight_decay = o->weight_decay;
-    set->optimizer.clip_norm = o->clip_norm > 0 ? o->clip_norm : -1;
+    set->optimizer.clip_norm = o->clip_norm == 0 ? -1 : o->clip_norm;
 }
 
 static halo_status copy_network(halo_context *ctx, const halo_network *net, halo_network **copy)
@@ -69,7 +71,12 @@ static halo_status prepare(halo_trainer *t, const halo_network *net)
 
 halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options, halo_trainer **out)
 {
+    const halo_trainer_options defaults = HALO_TRAINER_OPTIONS_INIT;
     halo_trainer *t;
+    HL_TRY(hl_not_null(ctx, ctx, "ctx"));
+    HL_TRY(hl_not_null(ctx, net, "net"));
+    HL_TRY(hl_not_null(ctx, out, "trainer"));
+    if (!options) options = &defaults;
     HL_TRY(check(ctx, options));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*t), "a trainer", &t));
     t->run.ctx = ctx;
@@ -77,8 +84,9 @@ halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, cons
     halo_status st = hl_config_defaults(ctx, hl_settings_keys(), &t->run.set);
     if (st == HALO_OK) {
         to_settings(options, &t->run.set);
-        st = prepare(t, net);
+        st = hl_config_check(ctx, hl_settings_keys(), &t->run.set, "halo_trainer_options");
     }
+    if (st == HALO_OK) st = prepare(t, net);
     if (st != HALO_OK) {
         halo_trainer_destroy(t);
         return st;
@@ -103,6 +111,10 @@ void halo_trainer_destroy(halo_trainer *t)
 
 halo_status halo_trainer_step(halo_trainer *t, const float *x, const float *y, double lr, double *loss)
 {
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, x, "x"));
+    HL_TRY(hl_not_null(t->run.ctx, y, "y"));
+    if (!(isfinite(lr) && lr >= 0)) return hl_fail(t->run.ctx, HALO_ERR_USAGE, "'lr' is %g, must be finite and not negative", lr);
     hl_run *run = &t->run;
     hl_batch batch = {.dtype = HALO_F32, .x = x, .y = y};
     hl_step_options o = {.lr = lr > 0 ? lr : run->set.optimizer.lr, .seed = run->ctx->seed, .step = (uint64_t)run->at.step, .update = true, .grad_scale = 1};
@@ -144,23 +156,33 @@ static halo_status forward_all(halo_trainer *t, int64_t samples, const float *x,
 
 halo_status halo_trainer_predict(halo_trainer *t, int64_t samples, const float *x, float *prediction)
 {
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, x, "x"));
+    HL_TRY(hl_not_null(t->run.ctx, prediction, "prediction"));
     return forward_all(t, samples, x, NULL, prediction, NULL);
 }
 
 halo_status halo_trainer_evaluate(halo_trainer *t, int64_t samples, const float *x, const float *y, double *loss)
 {
     double sums[2] = {0, 0};
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, x, "x"));
+    HL_TRY(hl_not_null(t->run.ctx, y, "y"));
+    HL_TRY(hl_not_null(t->run.ctx, loss, "loss"));
     HL_TRY(forward_all(t, samples, x, y, NULL, sums));
     *loss = sums[0] / sums[1];
     return HALO_OK;
 }
 
-int64_t halo_trainer_steps(const halo_trainer *t) { return t->run.at.step; }
+int64_t halo_trainer_steps(const halo_trainer *t) { return t ? t->run.at.step : 0; }
 
 /* Finds a parameter; *host has room for its values as doubles and is freed by the caller. */
-static halo_status find(halo_trainer *t, const char *name, int64_t count, int *param, double **host)
+static halo_status find(halo_trainer *t, const char *name, const float *values, int64_t count, int *param, double **host)
 {
     const hl_param_info *list;
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, name, "name"));
+    HL_TRY(hl_not_null(t->run.ctx, values, "values"));
     int n = hl_model_params(t->run.model, &list);
     for (int i = 0; i < n; i++) {
         if (strcmp(list[i].name, name) != 0) continue;
@@ -176,7 +198,7 @@ halo_status halo_trainer_get(halo_trainer *t, const char *name, float *values, i
 {
     double *host;
     int param;
-    HL_TRY(find(t, name, count, &param, &host));
+    HL_TRY(find(t, name, values, count, &param, &host));
     halo_status st = hl_model_get(t->run.model, param, HL_MASTER, host);
     for (int64_t i = 0; i < count && st == HALO_OK; i++) values[i] = (float)host[i];
     free(host);
@@ -187,12 +209,23 @@ halo_status halo_trainer_set(halo_trainer *t, const char *name, const float *val
 {
     double *host;
     int param;
-    HL_TRY(find(t, name, count, &param, &host));
+    HL_TRY(find(t, name, values, count, &param, &host));
     for (int64_t i = 0; i < count; i++) host[i] = (double)values[i];
     halo_status st = hl_model_set(t->run.model, param, HL_MASTER, host);
     free(host);
     return st;
 }
 
-halo_status halo_trainer_save(halo_trainer *t, const char *path) { return hl_state_save(&t->run, path); }
-halo_status halo_trainer_load(halo_trainer *t, const char *path) { return hl_state_load(&t->run, path, true); }
+halo_status halo_trainer_save(halo_trainer *t, const char *path)
+{
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, path, "path"));
+    return hl_state_save(&t->run, path);
+}
+
+halo_status halo_trainer_load(halo_trainer *t, const char *path)
+{
+    HL_TRY(hl_not_null(context_of(t), t, "trainer"));
+    HL_TRY(hl_not_null(t->run.ctx, path, "path"));
+    return hl_state_load(&t->run, path, true);
+}

@@ -203,7 +203,7 @@ static void check_conv_refusals(void)
     refuse_conv(net, o, HALO_ERR_USAGE, "filters is 0, must be a whole number from 1 to 2147483647");
     o = good, o.size = 8;
     refuse_conv(net, o, HALO_ERR_USAGE, "halo_conv_options has size 8");
-    refused(halo_network_conv(net, 0, "x", NULL, NULL), HALO_ERR_USAGE, net, 1, "halo_conv_options is NULL");
+    refused(halo_network_conv(net, 0, "x", NULL, NULL), HALO_ERR_USAGE, net, 1, "'options' must not be NULL");
     refused(halo_network_conv(net, 5, "x", &good, NULL), HALO_ERR_USAGE, net, 1,
             "layer 'x': there is no layer 5");
     refused(halo_network_conv(net, -1, "x", &good, NULL), HALO_ERR_USAGE, net, 1, "there is no layer -1");
@@ -301,6 +301,74 @@ static void check_sizes(void)
     halo_network_destroy(net);
 }
 
+/* ------------------------------------------------------------------------------------------------------------
+ * arguments that are not there */
+
+static void without(const halo_context *c, halo_status got, const char *name)
+{
+    char words[64];
+    snprintf(words, sizeof(words), "'%s' must not be NULL", name);
+    tap_ok(got == HALO_ERR_USAGE && strcmp(halo_error_message(c), words) == 0, "refused: %s", words);
+}
+
+static void check_no_network(void)
+{
+    static const char text[] = "input: {channels: 1, size: 4}\nlayers:\n  - act: {kind: relu}\n";
+    const int64_t size[3] = {4, 4, 4};
+    halo_network *net = NULL;
+    without(NULL, halo_network_create(NULL, "a", 1, size, &net), "ctx");
+    without(ctx, halo_network_create(ctx, "a", 1, NULL, &net), "extents");
+    without(ctx, halo_network_create(ctx, "a", 1, size, NULL), "net");
+    tap_ok(halo_network_create(ctx, NULL, 1, size, &net) == HALO_ERR_USAGE, "refused: %s", halo_error_message(ctx));
+    without(NULL, halo_network_parse(NULL, "a", text, sizeof(text) - 1, 0, NULL, &net), "ctx");
+    without(ctx, halo_network_parse(ctx, NULL, text, sizeof(text) - 1, 0, NULL, &net), "name");
+    without(ctx, halo_network_parse(ctx, "a", NULL, 8, 0, NULL, &net), "text");
+    without(ctx, halo_network_parse(ctx, "a", NULL, 0, 0, NULL, &net), "text");
+    without(ctx, halo_network_parse(ctx, "a", text, sizeof(text) - 1, 0, NULL, NULL), "net");
+    without(NULL, halo_network_load(NULL, "a.yaml", 0, NULL, &net), "ctx");
+    without(ctx, halo_network_load(ctx, NULL, 0, NULL, &net), "path");
+    without(ctx, halo_network_load(ctx, "a.yaml", 0, NULL, NULL), "net");
+    without(NULL, halo_network_zoo(NULL, "cosmoflow", NULL, &net), "ctx");
+    without(ctx, halo_network_zoo(ctx, NULL, NULL, &net), "name");
+    without(ctx, halo_network_zoo(ctx, "cosmoflow", NULL, NULL), "net");
+    without(NULL, halo_context_create(NULL, NULL), "ctx");
+    tap_ok(!net, "and no network was made");
+}
+
+static void check_null(void)
+{
+    halo_network *net = begin(1, 4, 4, 4);
+    halo_conv_options conv = HALO_CONV_OPTIONS_INIT;
+    halo_dense_options dense = HALO_DENSE_OPTIONS_INIT;
+    int64_t shape[4];
+    char *text;
+    int last = 0;
+    without(NULL, halo_network_conv(NULL, 0, NULL, &conv, NULL), "net");
+    without(NULL, halo_network_pool(NULL, 0, NULL, NULL, NULL), "net");
+    without(NULL, halo_network_norm(NULL, 0, NULL, NULL, NULL), "net");
+    without(NULL, halo_network_activation(NULL, 0, NULL, HALO_ACT_RELU, 0, NULL), "net");
+    without(NULL, halo_network_dropout(NULL, 0, NULL, 0.5, NULL), "net");
+    without(NULL, halo_network_flatten(NULL, 0, NULL, NULL, NULL), "net");
+    without(NULL, halo_network_dense(NULL, 0, NULL, &dense, NULL), "net");
+    without(NULL, halo_network_add(NULL, (int[2]){0}, 2, NULL, NULL), "net");
+    without(NULL, halo_network_layer_shape(NULL, 0, shape), "net");
+    without(NULL, halo_network_text(NULL, &text), "net");
+    without(ctx, halo_network_conv(net, 0, NULL, NULL, NULL), "options");
+    without(ctx, halo_network_dense(net, 0, NULL, NULL, NULL), "options");
+    without(ctx, halo_network_add(net, NULL, 2, NULL, NULL), "inputs");
+    without(ctx, halo_network_concat(net, NULL, 2, NULL, NULL), "inputs");
+    without(ctx, halo_network_layer_shape(net, 0, NULL), "shape");
+    without(ctx, halo_network_text(net, NULL), "text");
+    tap_ok(halo_network_layers(NULL) == 0 && halo_network_find(NULL, "a") == -1 && halo_network_find(net, NULL) == -1 &&
+               !halo_network_layer_name(NULL, 0) && halo_network_parameters(NULL) == 0,
+           "no network has no layers");
+    tap_ok(halo_network_layers(net) == 1, "a refused layer is not added");
+    tap_ok(halo_network_norm(net, 0, NULL, NULL, &last) == HALO_OK && halo_network_pool(net, last, NULL, NULL, &last) == HALO_OK &&
+               has_shape(net, last, 1, 2, 2, 2) && halo_network_flatten(net, last, NULL, NULL, &last) == HALO_OK,
+           "norm, pool and flatten have defaults for all their options");
+    halo_network_destroy(net);
+}
+
 int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) tap_bail("no context");
@@ -311,6 +379,8 @@ int main(void)
     check_conv_refusals();
     check_other_refusals();
     check_sizes();
+    check_no_network();
+    check_null();
     halo_context_destroy(ctx);
     return tap_done();
 }

@@ -5,6 +5,10 @@
 #include "tests/tap.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { SIDE = 6, CELLS = SIDE * SIDE * SIDE, BATCH = 2, SAMPLES = 5 };
 
@@ -43,6 +47,118 @@ static void train(halo_trainer *t, const float *x, const float *y)
     tap_ok(good && fabs(mean - sum) <= 1e-4 * sum, "5 samples in batches of 2: the loss %g is the mean square over all voxels, %g", mean, sum);
 }
 
+/* USAGE, and the message has `words`. */
+static void refused(const halo_context *ctx, halo_status st, const char *words)
+{
+    const char *said = st == HALO_OK ? "(accepted)" : halo_error_message(ctx);
+    tap_ok(st == HALO_ERR_USAGE && strstr(said, words), "refused (%s): %s", words, said);
+}
+
+static void check_null(halo_context *ctx, const halo_network *net, halo_trainer *t, const float *x, const float *y)
+{
+    static float out[SAMPLES * 2 * CELLS];
+    double loss = -7;
+    halo_trainer *other = NULL;
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    refused(NULL, halo_trainer_create(NULL, net, &o, &other), "'ctx' must not be NULL");
+    refused(ctx, halo_trainer_create(ctx, NULL, &o, &other), "'net' must not be NULL");
+    refused(ctx, halo_trainer_create(ctx, net, &o, NULL), "'trainer' must not be NULL");
+    refused(NULL, halo_trainer_step(NULL, x, y, 0, NULL), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_step(t, NULL, y, 0, NULL), "'x' must not be NULL");
+    refused(ctx, halo_trainer_step(t, x, NULL, 0, NULL), "'y' must not be NULL");
+    refused(NULL, halo_trainer_predict(NULL, 1, x, out), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_predict(t, 1, NULL, out), "'x' must not be NULL");
+    refused(ctx, halo_trainer_predict(t, 1, x, NULL), "'prediction' must not be NULL");
+    refused(NULL, halo_trainer_evaluate(NULL, 1, x, y, &loss), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_evaluate(t, 1, NULL, y, &loss), "'x' must not be NULL");
+    refused(ctx, halo_trainer_evaluate(t, 1, x, NULL, &loss), "'y' must not be NULL");
+    refused(ctx, halo_trainer_evaluate(t, 1, x, y, NULL), "'loss' must not be NULL");
+    refused(NULL, halo_trainer_get(NULL, "c/weights", out, 2), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_get(t, NULL, out, 2), "'name' must not be NULL");
+    refused(ctx, halo_trainer_get(t, "c/weights", NULL, 2), "'values' must not be NULL");
+    refused(NULL, halo_trainer_set(NULL, "c/weights", out, 2), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_set(t, NULL, out, 2), "'name' must not be NULL");
+    refused(ctx, halo_trainer_set(t, "c/weights", NULL, 2), "'values' must not be NULL");
+    refused(NULL, halo_trainer_save(NULL, "x.h5"), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_save(t, NULL), "'path' must not be NULL");
+    refused(NULL, halo_trainer_load(NULL, "x.h5"), "'trainer' must not be NULL");
+    refused(ctx, halo_trainer_load(t, NULL), "'path' must not be NULL");
+    tap_ok(halo_trainer_steps(NULL) == 0 && !other && loss == -7, "no trainer has made 0 steps, and outputs of refused calls are left alone");
+    tap_ok(halo_trainer_create(ctx, net, NULL, &other) == HALO_OK && halo_trainer_step(other, x, y, 0, NULL) == HALO_OK,
+           "without options a trainer has the defaults");
+    halo_trainer_destroy(other);
+}
+
+static void check_lr(const halo_context *ctx, halo_trainer *t, const float *x, const float *y)
+{
+    const double bad[] = {-1, -1e-300, INFINITY, -INFINITY, NAN};
+    float before[2] = {0}, after[2] = {1};
+    int64_t steps = halo_trainer_steps(t);
+    halo_status got = halo_trainer_get(t, "c/weights", before, 2);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) refused(ctx, halo_trainer_step(t, x, y, bad[i], NULL), "'lr' is");
+    if (got == HALO_OK) got = halo_trainer_get(t, "c/weights", after, 2);
+    tap_ok(got == HALO_OK && memcmp(before, after, sizeof(before)) == 0 && halo_trainer_steps(t) == steps, "no step was made with them");
+}
+
+/* Options that no configuration file could say are not taken from a program either. */
+#define REFUSED(field, value)                                                                                \
+    do {                                                                                                     \
+        halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;                                                  \
+        halo_trainer *made = NULL;                                                                           \
+        o.field = (value);                                                                                   \
+        refused(ctx, halo_trainer_create(ctx, net, &o, &made), #field);                                      \
+        halo_trainer_destroy(made);                                                                          \
+    } while (0)
+
+static void check_options(halo_context *ctx, const halo_network *net)
+{
+    REFUSED(size, 8);
+    REFUSED(batch, 0);
+    REFUSED(batch, -3);
+    REFUSED(loss, (halo_loss)9);
+    REFUSED(loss, (halo_loss)-1);
+    REFUSED(optimizer, (halo_optimizer)9);
+    REFUSED(larc, (halo_larc)9);
+    REFUSED(huber_delta, 0);
+    REFUSED(huber_delta, NAN);
+    REFUSED(lr, -1);
+    REFUSED(lr, INFINITY);
+    REFUSED(lr, NAN);
+    REFUSED(momentum, 1.5);
+    REFUSED(beta1, 2);
+    REFUSED(beta2, NAN);
+    REFUSED(epsilon, -1);
+    REFUSED(trust, -1);
+    REFUSED(weight_decay, -1);
+    REFUSED(weight_decay, INFINITY);
+    REFUSED(clip_norm, -1);
+    REFUSED(clip_norm, NAN);
+    REFUSED(clip_norm, INFINITY);
+}
+
+/* The last of every choice, and clipping: what is accepted is saved and loaded again. */
+static void check_saved(halo_context *ctx, const halo_network *net, const float *x, const float *y)
+{
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    halo_trainer *t = NULL, *again = NULL;
+    float a[2] = {0}, b[2] = {1};
+    char path[64];
+    snprintf(path, sizeof(path), "trainer-test-%ld.h5", (long)getpid());
+    o.batch = BATCH, o.loss = HALO_LOSS_HUBER, o.optimizer = HALO_ADAMW, o.larc = HALO_LARC_SCALE, o.clip_norm = 0.5, o.weight_decay = 0.25;
+    halo_status st = halo_trainer_create(ctx, net, &o, &t);
+    if (st == HALO_OK) st = halo_trainer_step(t, x, y, 0, NULL);
+    if (st == HALO_OK) st = halo_trainer_save(t, path);
+    if (st == HALO_OK) st = halo_trainer_create(ctx, net, &o, &again);
+    if (st == HALO_OK) st = halo_trainer_load(again, path);
+    if (st == HALO_OK) st = halo_trainer_get(t, "c/weights", a, 2);
+    if (st == HALO_OK) st = halo_trainer_get(again, "c/weights", b, 2);
+    tap_ok(st == HALO_OK && memcmp(a, b, sizeof(a)) == 0 && halo_trainer_steps(again) == 1, "accepted options are saved and loaded: %s",
+           st == HALO_OK ? "equal" : halo_error_message(ctx));
+    halo_trainer_destroy(again);
+    halo_trainer_destroy(t);
+    remove(path);
+}
+
 int main(void)
 {
     static float x[SAMPLES * CELLS], y[SAMPLES * 2 * CELLS];
@@ -57,7 +173,13 @@ int main(void)
     halo_status st = make_network(ctx, &net);
     if (st == HALO_OK) st = halo_trainer_create(ctx, net, &o, &t);
     tap_ok(st == HALO_OK, "a trainer of a network that ends in a volume: %s", st == HALO_OK ? "made" : halo_error_message(ctx));
-    if (t) train(t, x, y);
+    if (t) {
+        train(t, x, y);
+        check_null(ctx, net, t, x, y);
+        check_lr(ctx, t, x, y);
+        check_options(ctx, net);
+        check_saved(ctx, net, x, y);
+    }
     halo_trainer_destroy(t);
     halo_network_destroy(net);
     halo_context_destroy(ctx);

@@ -66,6 +66,9 @@ halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo
 {
     const hl_zoo_network *z = NULL;
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+    HL_TRY(hl_not_null(ctx, ctx, "ctx"));
+    HL_TRY(hl_not_null(ctx, name, "name"));
+    HL_TRY(hl_not_null(ctx, net, "net"));
     if (options && options->size != sizeof(o))
         return hl_fail(ctx, HALO_ERR_USAGE, "halo_zoo_options has size %zu, this library expects %zu",
                        options->size, sizeof(o));
