@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halo synth: training data made from physics. */
 #include "cli/commands.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -109,14 +110,15 @@ static int print_estimate(hl_invocation *inv, const hl_universes_settings *s, co
 static void say_estimate(hl_invocation *inv, const hl_universes_settings *s, const hl_universes_estimate *e)
 {
     int64_t total = universes_of(s);
-    double all = e->seconds * (double)total / e->jobs;
+    char time[32];
+    hl_duration(e->seconds * (double)total / e->jobs, time, sizeof(time));
 
     HL_INFO(inv->ctx,
             "%" PRId64 " universe%s of %" PRId64
-            "^3 cells, %g Mpc/h: %.2f GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
-            "about %.0f s and at most %.2f GiB of files",
+            "^3 cells, %g Mpc/h: %.4g GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
+            "about %s in all and at most %.2g GiB of files",
             total, total == 1 ? "" : "s", s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
-            e->threads > 1 ? "s" : "", all, (double)(e->file_bytes * total) / 1073741824.0);
+            e->threads > 1 ? "s" : "", time, (double)(e->file_bytes * total) / 1073741824.0);
 }
 
 /* A line that rewrites itself on a terminal; elsewhere a line every ten seconds. */

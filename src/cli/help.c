@@ -76,7 +76,7 @@ static void option_rows(const hl_command *c, hl_str *out, void (*row)(char, cons
 
 void hl_help_command(const hl_command *c, hl_str *out)
 {
-    hl_str_addf(out, "usage: halo %s %s\n\n", c->name, c->synopsis);
+    hl_str_addf(out, "usage: halo %s%s%s\n\n", c->name, *c->synopsis ? " " : "", c->synopsis);
     fold(c->details, 0, out);
     hl_str_add(out, "\n");
     option_rows(c, out, option_row);

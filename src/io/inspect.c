@@ -46,7 +46,7 @@ static halo_status numeric(inspector *in, const char *name, const char *path)
     hl_str_addf(in->text, "%s%s%s", d->swap ? " big-endian" : "", filters.len ? " " : "",
                 filters.s ? filters.s : "");
     if (d->stored > 0)
-        hl_str_addf(in->text, ", %.2f times its size on disk",
+        hl_str_addf(in->text, ", on disk %.2f of its size",
                     (double)d->stored / (double)hl_max64(d->bytes, 1));
     hl_str_add(in->text, d->elsewhere ? ", its data is in other files\n" : "\n");
     hl_json_string(in->json, "type", hl_number_name(d->type));
