@@ -259,7 +259,8 @@ static int bench(hl_invocation *inv)
     o.steps_only = hl_given(inv, "quick");
     st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, 0, &run);
     if (st != HALO_OK) return hl_exit_code(st);
-    st = hl_bench_step(run, &o, &b);
+    if (o.trace) st = hl_trace_try(inv->ctx, hl_option_text(inv, "trace"));
+    if (st == HALO_OK) st = hl_bench_step(run, &o, &b);
     if (st == HALO_OK && o.trace) st = hl_trace_save(inv->ctx, hl_option_text(inv, "trace"));
     int rc = hl_exit_code(st);
     if (st == HALO_OK) rc = inv->json ? print_json(inv, run, &b) : print_text(inv, run, &b);

@@ -61,6 +61,8 @@ halo_status hl_comm_barrier(halo_context *ctx);
  * after which there is none any more. Both collective. */
 halo_status hl_trace_start(halo_context *ctx);
 halo_status hl_trace_save(halo_context *ctx, const char *path);
+/* Whether that file can be made, before the work whose trace it is. Collective. */
+halo_status hl_trace_try(halo_context *ctx, const char *path);
 
 /* A transport of its own over the context's ranks (a duplicate of the communicator), for one thread at a time. Needs a communicator. Collective, as is its
  * closing. */

@@ -67,8 +67,8 @@ static halo_status group_layers(halo_context *ctx, const hl_grouping_spec *s, co
 {
     for (int k = 0; k < s->layers; k++) {
         int i = find_layer(g, n, s->layer[k]), begin = *count > 0 ? groups[*count - 1].last : 0;
-        if (i < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'%s' in the list of groups is no layer with weights", s->layer[k]);
-        if (i < begin) return hl_fail(ctx, HALO_ERR_USAGE, "'%s' in the list of groups is out of backward order", s->layer[k]);
+        if (i < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': layer '%s' is no layer with weights", s->layer[k]);
+        if (i < begin) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': layer '%s' is out of backward order", s->layer[k]);
         close_group(groups, count, i + 1);
     }
     if (*count == 0 || groups[*count - 1].last < n) close_group(groups, count, n);
@@ -80,7 +80,7 @@ halo_status hl_group_gradients(halo_context *ctx, const hl_grouping_spec *s, con
     int count = 0;
     if (n > 0 && s->kind == HL_GROUP_AUTO) HL_TRY(group_auto(ctx, s, g, n, groups, &count));
     if (n > 0 && s->kind == HL_GROUP_LAYERS) HL_TRY(group_layers(ctx, s, g, n, groups, &count));
-    if (s->kind == HL_GROUP_BYTES && s->bytes < 1) return hl_fail(ctx, HALO_ERR_USAGE, "groups of %" PRId64 " bytes: must be positive", s->bytes);
+    if (s->kind == HL_GROUP_BYTES && s->bytes < 1) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': groups of %" PRId64 " bytes: must be positive", s->bytes);
     for (int i = 0; i < n && (s->kind == HL_GROUP_SINGLE || s->kind == HL_GROUP_PER_LAYER || s->kind == HL_GROUP_BYTES); i++) {
         int begin = count > 0 ? groups[count - 1].last : 0;
         bool full = s->kind == HL_GROUP_PER_LAYER || (s->kind == HL_GROUP_BYTES && (g[i].hi - g[begin].lo) * (int64_t)s->element >= s->bytes);

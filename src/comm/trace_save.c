@@ -26,7 +26,7 @@ static halo_status fetch(halo_context *ctx, int r, const hl_str *mine, char **te
     return hl_comm_broadcast(ctx, *text, *size, r);
 }
 
-static halo_status write_all(halo_context *ctx, FILE *file, const hl_str *mine)
+static halo_status write_all(halo_context *ctx, const char *path, FILE *file, const hl_str *mine)
 {
     halo_status st = HALO_OK;
     for (int r = 0; r < ctx->ranks && st == HALO_OK; r++) {
@@ -34,7 +34,7 @@ static halo_status write_all(halo_context *ctx, FILE *file, const hl_str *mine)
         size_t size;
         st = fetch(ctx, r, mine, &text, &size);
         if (st == HALO_OK && file && (fputs(r > 0 ? ",\n" : "", file) == EOF || fwrite(text, 1, size, file) != size))
-            st = hl_fail(ctx, HALO_ERR_IO, "cannot write the trace: %s", strerror(errno));
+            st = hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
         free(text);
         st = hl_agree(ctx, st);
     }
@@ -50,6 +50,23 @@ static halo_status open_file(halo_context *ctx, const char *path, char **tempora
     fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", *file);
     return HALO_OK;
 }
+
+static halo_status try_file(halo_context *ctx, const char *path)
+{
+    char *temporary = NULL;
+    FILE *file = NULL;
+    if (ctx->rank != 0) return HALO_OK;
+    if (hl_is_directory(path)) return hl_fail(ctx, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(EISDIR));
+    halo_status st = open_file(ctx, path, &temporary, &file);
+    if (file) {
+        (void)fclose(file);
+        remove(temporary);
+    }
+    free(temporary);
+    return st;
+}
+
+halo_status hl_trace_try(halo_context *ctx, const char *path) { return hl_agree(ctx, try_file(ctx, path)); }
 
 static halo_status close_file(halo_context *ctx, const char *path, const char *temporary, FILE *file, halo_status st)
 {
@@ -69,7 +86,7 @@ halo_status hl_trace_save(halo_context *ctx, const char *path)
     hl_trace_json(ctx, &j);
     halo_status st = j.out.failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: the trace's text") : open_file(ctx, path, &temporary, &file);
     st = hl_agree(ctx, st);
-    if (st == HALO_OK) st = write_all(ctx, file, &j.out);
+    if (st == HALO_OK) st = write_all(ctx, path, file, &j.out);
     st = hl_agree(ctx, close_file(ctx, path, temporary, file, st));
     if (st == HALO_OK && hl_trace_lost(ctx) > 0)
         HL_WARN(ctx, "the trace holds the last events only: %" PRId64 " earlier ones of rank %d did not fit", hl_trace_lost(ctx), ctx->rank);

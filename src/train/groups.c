@@ -117,13 +117,48 @@ static halo_status measured(hl_run *run, hl_reducer_options *o, hl_gradient *gra
     return HALO_OK;
 }
 
+/* Words that say nothing without what they ask for. */
+static halo_status check_asked(const hl_run *run)
+{
+    const hl_settings *s = &run->set;
+    if (s->reduce.group == HL_GROUP_BYTES && s->reduce.group_bytes < 1)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'reduce.group' is bytes, but how many must be given and positive: {bytes: 25MiB}");
+    if (s->reduce.group == HL_GROUP_LAYERS && s->reduce.group_layers.n == 0)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'reduce.group' is layers, but which must be given: {layers: [name, ..]}");
+    return HALO_OK;
+}
+
+static hl_grouping_spec asked(const hl_run *run, halo_dtype type, const char *layer[KEPT_MAX])
+{
+    hl_grouping_spec spec = {.kind = (hl_grouping)run->set.reduce.group, .bytes = run->set.reduce.group_bytes, .layers = run->set.reduce.group_layers.n,
+                             .layer = layer, .element = hl_dtype_size(type)};
+    for (int i = 0; i < spec.layers; i++) layer[i] = run->set.reduce.group_layers.word[i];
+    return spec;
+}
+
+halo_status hl_run_check_groups(const hl_run *run)
+{
+    const char *layer[KEPT_MAX];
+    hl_gradient *gradient = NULL;
+    hl_group *groups = NULL;
+    int count;
+    hl_grouping_spec spec = asked(run, HALO_F32, layer);
+    size_t most = (size_t)hl_model_params(run->model, NULL) + 1;
+    HL_TRY(check_asked(run));
+    if (spec.kind != HL_GROUP_LAYERS) return HALO_OK;
+    halo_status st = hl_calloc(run->ctx, most, sizeof(*gradient), "the order of gradients", &gradient);
+    if (st == HALO_OK) st = hl_calloc(run->ctx, most, sizeof(*groups), "groups of gradients", &groups);
+    if (st == HALO_OK) st = hl_group_gradients(run->ctx, &spec, gradient, hl_program_gradients(run->train, gradient), groups, &count);
+    free(groups);
+    free(gradient);
+    return st;
+}
+
 halo_status hl_run_choose_groups(hl_run *run, hl_reducer_options *o, hl_gradient *gradient, hl_group *groups)
 {
     const char *layer[KEPT_MAX];
     kept k = {0};
-    hl_grouping_spec spec = {.kind = (hl_grouping)run->set.reduce.group, .bytes = run->set.reduce.group_bytes, .layers = run->set.reduce.group_layers.n,
-                             .layer = layer, .element = hl_dtype_size(o->type)};
-    for (int i = 0; i < spec.layers; i++) layer[i] = run->set.reduce.group_layers.word[i];
+    hl_grouping_spec spec = asked(run, o->type, layer);
     if (spec.kind == HL_GROUP_AUTO) HL_TRY(recall(run, o, &k));
     if (k.valid) {
         spec.kind = HL_GROUP_LAYERS;

@@ -20,6 +20,8 @@ typedef struct loop {
     double flops_step;
     hl_evaluation evaluation;           /* the last validation */
     bool validated;
+    double best_before;                 /* the last validation that was the best: what was so before it */
+    int64_t best_epoch_before;
     double votes[HL_VOTES];             /* of the last step, all ranks: signals, clocks beyond train.max_time, data that cannot be read */
     halo_status read;                   /* of this rank's batch of the step; others learn of a failure by vote */
     double exposed;                     /* seconds of communication that nothing hid, of earlier steps */
@@ -157,9 +159,16 @@ static halo_status vote_again(loop *l)
 
 static halo_status checkpoint(loop *l, bool best)
 {
-    HL_TRY(hl_program_average_now(l->run->train));
-    if (!*l->run->set.output) return HALO_OK;
-    return hl_agree(l->run->ctx, l->run->ctx->rank == 0 ? hl_rundir_checkpoint(l->run, best) : HALO_OK);
+    hl_run *run = l->run;
+    bool kept = best;
+    HL_TRY(hl_program_average_now(run->train));
+    if (!*run->set.output) return HALO_OK;
+    halo_status st = run->ctx->rank == 0 ? hl_rundir_checkpoint(run, &kept) : HALO_OK;
+    if (best && !kept) { /* the summary names the best that is on disk */
+        run->at.best = l->best_before;
+        run->at.best_epoch = l->best_epoch_before;
+    }
+    return hl_agree(run->ctx, st);
 }
 
 /* A stop on request: the state is saved at this step boundary first. */
@@ -236,6 +245,8 @@ static halo_status validate(loop *l, bool *best)
     *best = v->loss < run->at.best;
     run->at.waited = *best ? 0 : run->at.waited + 1;
     if (*best) {
+        l->best_before = run->at.best;
+        l->best_epoch_before = run->at.best_epoch;
         run->at.best = v->loss;
         run->at.best_epoch = run->at.epoch;
     }

@@ -98,6 +98,7 @@ halo_status hl_run_make_reducer(hl_run *run)
     hl_gradient *gradient = NULL;
     hl_group *group = NULL;
     int64_t elements;
+    HL_AGREE(run->ctx, hl_run_check_groups(run));
     if (run->ctx->ranks == 1) return HALO_OK;
     size_t most = (size_t)hl_model_params(run->model, NULL) + 1;
     hl_reducer_options o = reducer_options(run);

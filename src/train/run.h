@@ -109,6 +109,9 @@ halo_status hl_run_make_reducer(hl_run *run);
 /* groups[gradients] as the settings ask, o->groups of them (groups.c). o->gradient is `gradient`, whose times may change. Collective. */
 halo_status hl_run_choose_groups(hl_run *run, hl_reducer_options *o, hl_gradient *gradient, hl_group *groups);
 
+/* HALO_ERR_USAGE where `reduce.group` asks for what this network cannot do, on any number of ranks. Not collective. */
+halo_status hl_run_check_groups(const hl_run *run);
+
 /* `data.zscore: set` becomes the mean and deviation of the training data, measured here. Collective. */
 halo_status hl_run_standardise(hl_run *run);
 
@@ -167,8 +170,9 @@ halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **ta
 halo_status hl_rundir_begin(hl_run *run);
 /* config.yaml, once it is sure that the run goes on. */
 halo_status hl_rundir_write_config(hl_run *run);
-/* Writes checkpoints/step-NNNNNNNN.h5 (and best.h5), then removes the oldest beyond `keep`. This, begin and summary are rank 0's alone. */
-halo_status hl_rundir_checkpoint(hl_run *run, bool best);
+/* Writes checkpoints/step-NNNNNNNN.h5 (and first best.h5: *best is false afterwards where that failed), then removes the oldest beyond `keep`. This, begin and
+ * summary are rank 0's alone. */
+halo_status hl_rundir_checkpoint(hl_run *run, bool *best);
 /* As `resume` asks: nothing, a file, or the newest checkpoint that loads whole (broken ones are warned of; none at all is no error). */
 halo_status hl_rundir_resume(hl_run *run);
 /* The weights alone of the newest checkpoint that loads whole; an error when there is none. */

@@ -163,12 +163,20 @@ static halo_status save_as(hl_run *run, char *path)
     return st;
 }
 
-halo_status hl_rundir_checkpoint(hl_run *run, bool best)
+static halo_status save_best(hl_run *run)
 {
     char *path;
-    if (best) { /* first: the other one already says that this loss was reached */
-        HL_TRY(in_checkpoints(run, "best.h5", &path));
-        HL_TRY(save_as(run, path));
+    HL_TRY(in_checkpoints(run, "best.h5", &path));
+    return save_as(run, path);
+}
+
+halo_status hl_rundir_checkpoint(hl_run *run, bool *best)
+{
+    char *path;
+    halo_status st = *best ? save_best(run) : HALO_OK; /* first: the other one already says that this loss was reached */
+    if (st != HALO_OK) {
+        *best = false;
+        return st;
     }
     HL_TRY(step_path(run, run->at.step, &path));
     HL_TRY(save_as(run, path));
