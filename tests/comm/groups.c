@@ -113,7 +113,7 @@ static void rules(void)
     tap_ok(hl_group_gradients(NULL, &s, g, MOST, groups, &count) == HALO_ERR_USAGE, "layers out of order: %s", halo_error_message(NULL));
     s.layer = unknown;
     s.layers = 1;
-    tap_ok(hl_group_gradients(NULL, &s, g, MOST, groups, &count) == HALO_ERR_USAGE && strstr(halo_error_message(NULL), "'z'"), "an unknown layer: %s",
+    tap_ok(hl_group_gradients(NULL, &s, g, MOST, groups, &count) == HALO_ERR_USAGE && strstr(halo_error_message(NULL), "'reduce.group': layer 'z'"), "an unknown layer: %s",
            halo_error_message(NULL));
     s = (hl_grouping_spec){.kind = HL_GROUP_BYTES, .element = 4};
     tap_ok(hl_group_gradients(NULL, &s, g, MOST, groups, &count) == HALO_ERR_USAGE, "groups of no bytes are refused");
