@@ -4,8 +4,8 @@
  * caches to a move; on a machine that others share, or where somebody has placed the threads already, binding can only do harm.
  *
  * `auto` therefore binds only where nobody else has a say: one rank, no OpenMP variable that places threads, all cores of the machine allowed, as
- * many threads as cores, and no other program at work when the device is opened. `cores` binds within whatever cores are allowed, `none` never. Cores are hwloc's: of the hardware threads of a core one is
- * taken, the first that is allowed; fewer threads than cores are spread evenly.
+ * many threads as cores, and no other program at work when the device is opened. `cores` binds within whatever cores are allowed, `none` never. Cores
+ * are hwloc's: of the hardware threads of a core one is taken, the first that is allowed; fewer threads than cores are spread evenly.
  *
  * The threads are those of the caller's OpenMP pool, the first is the caller itself. So binding lasts from enter to leave (and while new memory is touched):
  * each thread's own mask is kept and put back.

@@ -52,7 +52,7 @@ static void helpers(hl_str *t, hl_json *j)
 {
     int cores = hl_usable_cores();
     hl_str_addf(t, "          reading ahead: 1 where there is data, summing gradients: 1 where there are several ranks; free to move over %d core%s\n", cores,
-                cores == 1 ? "" : "s");
+                HL_S(cores));
     hl_json_string(j, "helper_threads", "one reads ahead where there is data, one sums gradients where there are several ranks; neither is bound");
 }
 

@@ -69,7 +69,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
     snprintf(caption, sizeof(caption), "mean absolute error over %s%" PRId64 " %s sample%s", e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
-             e->items == 1 ? "" : "s");
+             HL_S(e->items));
     hl_score_table(e->targets, e->target, e->score, baseline, caption, &text);
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);

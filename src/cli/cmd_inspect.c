@@ -164,8 +164,8 @@ const hl_command hl_command_inspect = {
     .name = "inspect",
     .synopsis = "FILE",
     .summary = "show what a data set, checkpoint or configuration holds",
-    .details = "FILE is a data file or a directory of them, a checkpoint, a configuration, or the directory of a run. Of a universe (a CosmoUniverse file) it also shows the measured "
-               "power spectrum beside linear theory.",
+    .details = "FILE is a data file or a directory of them, a checkpoint, a configuration, or the directory of a run. Of a universe (a CosmoUniverse "
+               "file) it also shows the measured power spectrum beside linear theory.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

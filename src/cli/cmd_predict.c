@@ -98,7 +98,7 @@ static halo_status end(output *o)
 static int print(hl_invocation *inv, const output *o, const hl_evaluation *e)
 {
     hl_json j = {0};
-    HL_INFO(inv->ctx, "%" PRId64 " prediction%s written to '%s'", e->items, e->items == 1 ? "" : "s", o->path);
+    HL_INFO(inv->ctx, "%" PRId64 " prediction%s written to '%s'", e->items, HL_S(e->items), o->path);
     if (!inv->json) return HL_EXIT_OK;
     hl_json_object(&j, NULL);
     hl_json_string(&j, "path", o->path);
@@ -141,8 +141,8 @@ const hl_command hl_command_predict = {
     .name = "predict",
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "write a trained network's predictions",
-    .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical units. Where the network ends in a volume: "
-               "predictions.h5, with the dataset 'prediction' [sample, C, D, H, W].",
+    .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical "
+               "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W].",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

@@ -117,7 +117,7 @@ static void say_estimate(hl_invocation *inv, const hl_universes_settings *s, con
             "%" PRId64 " universe%s of %" PRId64
             "^3 cells, %g Mpc/h: %.4g GiB of memory, about %.2g s each, %d at a time with %d thread%s: "
             "about %s in all and at most %.2g GiB of files",
-            total, total == 1 ? "" : "s", s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
+            total, HL_S(total), s->grid, s->box, (double)e->bytes / 1073741824.0, e->seconds, e->jobs, e->threads,
             e->threads > 1 ? "s" : "", time, (double)(e->file_bytes * total) / 1073741824.0);
 }
 
@@ -138,7 +138,7 @@ static void show_progress(void *user, const hl_universes_progress *p)
         return;
     line->last = p->seconds;
     fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " universe%s, %.2f s each, %.0f s left%s",
-            line->terminal ? "\r\033[K" : "", p->done, p->total, p->total == 1 ? "" : "s", made > 0 ? p->seconds / (double)made : 0.0,
+            line->terminal ? "\r\033[K" : "", p->done, p->total, HL_S(p->total), made > 0 ? p->seconds / (double)made : 0.0,
             left, line->terminal && p->done < p->total ? "" : "\n");
 }
 
@@ -157,7 +157,7 @@ static int print_result(hl_invocation *inv, const hl_universes_settings *s, cons
         HL_INFO(inv->ctx,
                 "%" PRId64 " universe%s in '%s', %" PRId64
                 " of them from earlier; %.1f s, %.0f %% of the work in the FFT",
-                p->done, p->done == 1 ? "" : "s", s->out, p->skipped, p->seconds, 100.0 * fft);
+                p->done, HL_S(p->done), s->out, p->skipped, p->seconds, 100.0 * fft);
         return HL_EXIT_OK;
     }
     hl_json_object(&json, NULL);
@@ -245,7 +245,7 @@ static int run_pack(hl_invocation *inv)
     }
     halo_status st = hl_pack(inv->ctx, inv->arg[1], inv->arg[2], 9, &packed);
     if (st != HALO_OK) return hl_exit_code(st);
-    HL_INFO(inv->ctx, "%" PRId64 " sample%s as %s in '%s', %.2f MiB", packed.samples, packed.samples == 1 ? "" : "s", packed.type, inv->arg[2],
+    HL_INFO(inv->ctx, "%" PRId64 " sample%s as %s in '%s', %.2f MiB", packed.samples, HL_S(packed.samples), packed.type, inv->arg[2],
             (double)packed.bytes / 1048576.0);
     if (!inv->json) return HL_EXIT_OK;
     hl_json_object(&json, NULL);

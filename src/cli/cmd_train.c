@@ -6,10 +6,6 @@
 #include "base/trace.h"
 #include "comm/comm.h"
 
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static const hl_option options[] = {
     {.name = "trace", .type = HL_OPT_TEXT, .arg = "FILE", .help = "write what every thread of every rank did, for chrome://tracing or Perfetto"},
 };
@@ -44,19 +40,6 @@ static halo_status train_run(hl_invocation *inv, hl_run *run)
     return st;
 }
 
-/* What a run that could not begin, on a full disk for one, left of a directory that it made: nothing was said in the log. */
-static void forget_directory(const char *output)
-{
-    static const char *const part[] = {"log.jsonl", ".lock", "checkpoints", ""};
-    struct stat s;
-    for (size_t i = 0; i < HL_COUNT(part); i++) {
-        char path[4200];
-        snprintf(path, sizeof(path), "%s/%s", output, part[i]);
-        if (i == 0 && (stat(path, &s) != 0 || s.st_size != 0)) return;
-        (void)(i < 2 ? unlink(path) : rmdir(path)); /* directories that hold anything stay */
-    }
-}
-
 static int report(hl_invocation *inv, const hl_run *run, halo_status st)
 {
     hl_json j = {0};
@@ -82,7 +65,7 @@ static int train(hl_invocation *inv)
     if (st == HALO_OK) st = hl_run_create(inv->ctx, &set, HL_NEED_TRAINING, splits_of(&set), &run);
     if (st != HALO_OK) return hl_exit_code(st);
     st = train_run(inv, run);
-    if (st == HALO_ERR_IO && !there && inv->ctx->rank == 0 && !run->lost) forget_directory(set.output);
+    if (st == HALO_ERR_IO && !there && inv->ctx->rank == 0 && !run->lost) hl_rundir_forget(set.output);
     if (run->lost) hl_exit_all(inv, st);
     if (hl_traced(inv->ctx)) {
         halo_status saved = hl_trace_save(inv->ctx, hl_option_text(inv, "trace"));
@@ -103,7 +86,8 @@ const hl_command hl_command_train = {
     .summary = "train a network",
     .details = "CONFIG is a YAML file or the name of a zoo network; key=value overrides any key ('halo help config' lists them). With 'output: DIR' "
                "the run's configuration, log, checkpoints and summary go there; 'resume=auto' continues. SIGTERM, SIGINT or SIGUSR1 stop at the next "
-               "step, with a checkpoint where there is an 'output', and exit code 3. Where no step ends within 'stop_grace' of a SIGTERM, the process ends without one.\n\n"
+               "step, with a checkpoint where there is an 'output', and exit code 3. Where no step ends within 'stop_grace' of a SIGTERM, the process "
+               "ends without one.\n\n"
                "'mpiexec -n P halo train ...' and 'srun --mpi=pmix halo train ...' train the same network on P ranks with the same losses: 'batch' is what they "
                "take together in a step, and a signal to one of them stops all.",
     .option = options,

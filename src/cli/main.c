@@ -245,26 +245,14 @@ static int run_words(halo_context *ctx, const hl_command *c, int argc, char **ar
     return c ? run_command(ctx, c, argc - 2, argv + 2) : unknown_command(ctx, argv[1]);
 }
 
-/*
- * The rank that a launcher gave this process, as its environment says; 0 without one. MPI is not asked: commands that do not compute together never start it.
- */
-static long launched_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "JSM_NAMESPACE_RANK",
-                                        "ALPS_APP_PE"};
-    if (!hl_launched(hl_process_variable, NULL)) return 0;
-    for (size_t i = 0; i < HL_COUNT(names); i++)
-        if (getenv(names[i])) return strtol(getenv(names[i]), NULL, 10);
-    return getenv("SLURM_PROCID") ? strtol(getenv("SLURM_PROCID"), NULL, 10) : 0;
-}
-
 int main(int argc, char **argv)
 {
     const hl_command *c = argc > 1 ? hl_command_find(argv[1]) : NULL;
     halo_context_options options = HALO_CONTEXT_OPTIONS_INIT;
     int rank = 0;
     halo_context *ctx;
-    if (!(c && c->world) && launched_rank() > 0) return HL_EXIT_OK; /* the first process says it, once, and its exit code counts */
+    /* MPI is not asked: commands that do not compute together never start it. The first process says it, once, and its exit code counts */
+    if (!(c && c->world) && hl_launched_rank(hl_process_variable, NULL) > 0) return HL_EXIT_OK;
     options.log = print_log;
     options.log_user = &rank;
     hl_io_own_process();

@@ -2,7 +2,6 @@
 #include "cli/restore.h"
 #include "base/file.h"
 
-#include <glob.h>
 #include <stdio.h>
 
 static bool ends_with(const char *s, const char *tail)
@@ -11,33 +10,16 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
-static halo_status settings_of_text(hl_invocation *inv, const char *path, const char *text, hl_settings *set)
-{
-    hl_yaml *root;
-    HL_TRY(hl_config_defaults(inv->ctx, hl_settings_keys(), set));
-    HL_TRY(hl_yaml_parse(inv->ctx, path, text, strlen(text), &root));
-    halo_status st = hl_config_apply(inv->ctx, hl_settings_keys(), set, path, root);
-    hl_yaml_destroy(root);
-    return st;
-}
-
 /* The settings that a checkpoint carries, then the overrides. */
 static halo_status settings_of_checkpoint(hl_invocation *inv, const char *path, hl_settings *set)
 {
     char *text, *network;
     HL_TRY(hl_state_peek(inv->ctx, path, &text, &network));
     free(network);
-    halo_status st = settings_of_text(inv, path, text, set);
+    halo_status st = hl_settings_parse(inv->ctx, path, text, set);
     free(text);
     for (int i = 1; i < inv->args && st == HALO_OK; i++) st = hl_config_override(inv->ctx, hl_settings_keys(), set, inv->arg[i]);
     return st;
-}
-
-static bool is_zoo_name(const char *name)
-{
-    for (int i = 0; halo_network_zoo_name(i); i++)
-        if (strcmp(halo_network_zoo_name(i), name) == 0) return true;
-    return false;
 }
 
 static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **checkpoint)
@@ -53,7 +35,7 @@ static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **ch
         if (st == HALO_OK) memcpy(set->output, config, strlen(config) + 1); /* it may have been moved since */
         return st;
     }
-    if (!hl_file_exists(config) && !strchr(config, '.') && !is_zoo_name(config))
+    if (!hl_file_exists(config) && !strchr(config, '.') && !hl_is_zoo_name(config))
         return hl_fail(inv->ctx, HALO_ERR_USAGE, "'%.200s' is no run directory, checkpoint, configuration or network of the zoo", config);
     if (!ends_with(config, ".h5") && !ends_with(config, ".hdf5")) return hl_settings_load(inv->ctx, config, inv->args - 1, inv->arg + 1, set);
     HL_TRY(settings_of_checkpoint(inv, config, set));
@@ -94,28 +76,9 @@ static halo_status take_measured(hl_invocation *inv, const char *path, const cha
     hl_settings *then;
     if (hl_settings_zscore(set) != HL_ZSCORE_OF_SET) return HALO_OK;
     HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*then), "settings", &then));
-    halo_status st = settings_of_text(inv, path, settings, then);
+    halo_status st = hl_settings_parse(inv->ctx, path, settings, then);
     if (st == HALO_OK) set->data.zscore = then->data.zscore;
     free(then);
-    return st;
-}
-
-/* Whose weights will be loaded, as far as it can be told before: --checkpoint, else best.h5, else the newest that opens. *path NULL: none. */
-static halo_status find_weights(hl_invocation *inv, const hl_settings *set, const char *checkpoint, char **path)
-{
-    char name[HL_TEXT_MAX + 32];
-    glob_t found;
-    *path = NULL;
-    if (checkpoint) return hl_strdup(inv->ctx, checkpoint, path);
-    if (!*set->output) return HALO_OK;
-    snprintf(name, sizeof(name), "%s/checkpoints/best.h5", set->output);
-    if (hl_file_exists(name)) return hl_strdup(inv->ctx, name, path);
-    snprintf(name, sizeof(name), "%s/checkpoints/step-*.h5", set->output); /* numbers of one width: in order */
-    halo_status st = HALO_OK;
-    if (glob(name, 0, NULL, &found) != 0) return HALO_OK;
-    for (size_t i = found.gl_pathc; i-- > 0 && !*path && st == HALO_OK;)
-        if (hl_ckpt_is(found.gl_pathv[i])) st = hl_strdup(inv->ctx, found.gl_pathv[i], path);
-    globfree(&found);
     return st;
 }
 
@@ -128,8 +91,9 @@ typedef struct carried {
 
 static halo_status read_carried(hl_invocation *inv, hl_settings *set, const char *checkpoint, bool label, carried *c)
 {
-    char *path, *settings;
-    HL_TRY(find_weights(inv, set, checkpoint, &path));
+    char *path = NULL, *settings;
+    if (checkpoint) HL_TRY(hl_strdup(inv->ctx, checkpoint, &path));
+    else if (*set->output) HL_TRY(hl_rundir_find(inv->ctx, set->output, &path));
     if (!path) return HALO_OK;
     halo_status st = hl_state_peek(inv->ctx, path, &settings, &c->network);
     if (st == HALO_OK) {

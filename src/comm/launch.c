@@ -37,6 +37,16 @@ static bool marked(hl_variable get, void *user)
 
 bool hl_launched(hl_variable get, void *user) { return marked(get, user) || number(get, user, "SLURM_STEP_NUM_TASKS") > 1; }
 
+long hl_launched_rank(hl_variable get, void *user)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "JSM_NAMESPACE_RANK",
+                                        "ALPS_APP_PE", "SLURM_PROCID"};
+    if (!hl_launched(get, user)) return 0;
+    for (size_t i = 0; i < HL_COUNT(names); i++)
+        if (get(user, names[i])) return strtol(get(user, names[i]), NULL, 10);
+    return 0;
+}
+
 static bool srun_mistake(long tasks, char *text, size_t size)
 {
     snprintf(text, size,

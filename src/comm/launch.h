@@ -17,6 +17,9 @@ const char *hl_process_variable(void *user, const char *name);
 /* Did a launcher of MPI programs start this process? */
 bool hl_launched(hl_variable get, void *user);
 
+/* The rank that it gave this process; 0 without a launcher. For programs that do not call MPI_Init. */
+long hl_launched_rank(hl_variable get, void *user);
+
 /*
  * What is wrong when MPI says that the world has `world` ranks (0: MPI_Init was not called yet, and Open MPI is what would be called): one sentence with the
  * cure into text, false if nothing is. Compares with OMPI_COMM_WORLD_SIZE, PMI_SIZE, MV2_COMM_WORLD_SIZE, else SLURM_STEP_NUM_TASKS; never with SLURM_NTASKS, which

@@ -67,7 +67,7 @@ static void host_text(const hl_seat *seat, int n, hl_str *out)
         for (k = 1; i + k < n && same(&seat[i], &seat[i + k]); k++) continue;
         hl_str_add(out, i > 0 ? ", " : "");
         if (k > 1 && k < n) hl_str_addf(out, "%d ranks with ", k);
-        hl_str_addf(out, "%d thread%s%s on core%s ", seat[i].threads, seat[i].threads == 1 ? "" : "s", k > 1 && k == n ? " each" : "", count(seat[i].mask) == 1 ? "" : "s");
+        hl_str_addf(out, "%d thread%s%s on core%s ", seat[i].threads, HL_S(seat[i].threads), k > 1 && k == n ? " each" : "", HL_S(count(seat[i].mask)));
         hl_cores_text(seat[i].mask, out);
     }
 }
@@ -146,7 +146,7 @@ bool hl_seats_overlap(const hl_seat *seat, int ranks, char *text, size_t size)
         hl_str cores = {0};
         hl_cores_text(common, &cores);
         snprintf(text, size, "ranks %d and %d share core%s %s of '%s': give each its own ('mpiexec --map-by numa --bind-to numa', 'srun --cpu-bind=cores')", r + a, r + b,
-                 count(common) == 1 ? "" : "s", cores.s ? cores.s : "", seat[r].host);
+                 HL_S(count(common)), cores.s ? cores.s : "", seat[r].host);
         hl_str_free(&cores);
     }
     if (hosts > 0) more(hosts, text, size);
@@ -178,9 +178,9 @@ bool hl_seats_crowded(const hl_seat *seat, int ranks, char *text, size_t size)
         if ((!alone && (cores == 0 || threads <= cores)) || hosts++ > 0) continue;
         if (alone)
             snprintf(text, size, "rank %d has %d threads for %d core%s of '%s': set 'threads' or OMP_NUM_THREADS, or bind it to more cores", worst, seat[worst].threads,
-                     seat[worst].cores, seat[worst].cores == 1 ? "" : "s", seat[r].host);
+                     seat[worst].cores, HL_S(seat[worst].cores), seat[r].host);
         else
-            snprintf(text, size, "the %d ranks on '%s' have %d threads for %d core%s: set 'threads' or OMP_NUM_THREADS", n, seat[r].host, threads, cores, cores == 1 ? "" : "s");
+            snprintf(text, size, "the %d ranks on '%s' have %d threads for %d core%s: set 'threads' or OMP_NUM_THREADS", n, seat[r].host, threads, cores, HL_S(cores));
     }
     if (hosts > 0) more(hosts, text, size);
     return hosts > 0;

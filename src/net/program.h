@@ -92,8 +92,6 @@ halo_status hl_program_average(hl_program *program, int64_t steps);
 halo_status hl_program_average_now(hl_program *program);
 /* Statistics of batch norms are then those of all ranks, and every run of a program that has such layers is collective (hl_program_merges). */
 bool hl_program_merges(const hl_program *program);
-/* Whether the network has running statistics. */
-bool hl_program_has_running(const hl_program *program);
 /* Seconds that runs spent on that, all steps since the last reset. */
 double hl_program_merge_seconds(hl_program *program, bool reset);
 
@@ -136,13 +134,15 @@ halo_status hl_program_train(hl_program *program, const hl_batch *batch, const h
 
 /* Forward only, by a program compiled without `training`. prediction: host [batch, outputs] float or NULL. result may be NULL; its loss is NaN
  * where batch->y is NULL. A loss that is not finite is not an error here. */
+halo_status hl_program_evaluate(hl_program *program, const hl_batch *batch, float *prediction, hl_step_result *result);
+
+/* Whether the network has running statistics. */
+bool hl_program_has_running(const hl_program *program);
 /*
  * A forward pass of a training program for the running statistics alone: after batches 0 to n - 1 went through this, one after the other with the weights
  * untouched, they are the means of the statistics of those n batches (running.c). Collective where hl_program_merges or parameters are averaged.
  */
 halo_status hl_program_measure_running(hl_program *program, const hl_batch *batch, int64_t number);
-
-halo_status hl_program_evaluate(hl_program *program, const hl_batch *batch, float *prediction, hl_step_result *result);
 
 /* Name of the first layer with a non-finite value: the last run is done again from its input, without updates; NULL if none. */
 const char *hl_program_find_nonfinite(hl_program *program);

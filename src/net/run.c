@@ -174,15 +174,20 @@ static void count_update(hl_program *p)
     p->model->norm_version = p->model->version;
 }
 
+/* All parameters, once the norm of their gradients is known. */
+static halo_status step_all(hl_program *p, double norm)
+{
+    clip(p, norm);
+    HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
+    count_update(p);
+    return HALO_OK;
+}
+
 static halo_status update(hl_program *p, hl_step_result *result)
 {
     HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
     HL_TRY(read_norm(p, result));
-    if (!result->finite) return HALO_OK;
-    clip(p, result->grad_norm);
-    HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
-    count_update(p);
-    return HALO_OK;
+    return result->finite ? step_all(p, result->grad_norm) : HALO_OK;
 }
 
 /* On this rank's own gradients, where all ranks find theirs finite; averaged when it is time. */
@@ -194,9 +199,7 @@ static halo_status update_apart(hl_program *p, const hl_step_options *options, h
     result->finite = result->finite && finite;
     HL_TRY(sum_results(p, options, result));
     if (!result->finite) return HALO_OK;
-    clip(p, result->grad_norm);
-    HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
-    count_update(p);
+    HL_TRY(step_all(p, result->grad_norm));
     return p->model->steps % p->average == 0 ? hl_program_average_now(p) : HALO_OK;
 }
 

@@ -50,7 +50,7 @@ void hl_synth_bench_table(const hl_synth_bench *b, hl_str *out)
 {
     hl_str_addf(out, "%" PRId64 "^3 particles, %" PRId64 "^3 force cells, %d steps, %d thread%s, %.1f MiB\n",
                 b->options.particles, b->options.mesh, b->options.steps, b->options.threads,
-                b->options.threads == 1 ? "" : "s", (double)b->bytes / 1048576.0);
+                HL_S(b->options.threads), (double)b->bytes / 1048576.0);
     hl_str_addf(out, "  a universe         %10.4f s\n", b->seconds);
     hl_str_addf(out, "  particles x steps  %10.3g per second\n", b->particles_per_second);
     hl_str_addf(out, "  in the FFT         %10.1f %%\n", 100.0 * b->fft_seconds / b->seconds);

@@ -136,7 +136,7 @@ static void say_parameters(const inspection *in, hl_str *out)
     hl_str_addf(out,
                 "universe of %" PRId64 " x %" PRId64 " x %" PRId64 " cells, %" PRId64
                 " redshift%s, %s; box %g Mpc/h%s\n\n",
-                u->ext[0], u->ext[1], u->ext[2], u->ext[3], u->ext[3] == 1 ? "" : "s",
+                u->ext[0], u->ext[1], u->ext[2], u->ext[3], HL_S(u->ext[3]),
                 u->integer ? "counts" : "densities", in->box,
                 isfinite(u->box) ? "" : " (assumed: the file does not say)");
     hl_str_addf(out, "%-14s %12s %10s\n", "parameter", "value", "stored");

@@ -88,7 +88,7 @@ static void say_groups(const hl_run *run, const hl_reducer_options *o)
         return;
     }
     hl_group_text(o->gradient, o->group, o->groups, &text);
-    HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, o->groups == 1 ? "" : "s",
+    HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, HL_S(o->groups),
             hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
     hl_str_free(&text);
 }

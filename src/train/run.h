@@ -145,7 +145,8 @@ typedef struct hl_evaluation {
     double seconds, samples_per_second;
 } hl_evaluation;
 
-/* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
+/* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction
+ * [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
 typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);
@@ -168,6 +169,11 @@ halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **ta
 /* Makes output/ and output/checkpoints/ and locks them for this run. Refuses a directory that another run uses, or whose checkpoints an earlier run
  * left unless resuming. */
 halo_status hl_rundir_begin(hl_run *run);
+/* What a run that could not begin, on a full disk for one, left of a directory that it made: nothing was said in the log. */
+void hl_rundir_forget(const char *output);
+/* The weights of a run that evaluation takes, as far as that can be told without loading them: best.h5, else the newest checkpoint that opens. *path NULL: none;
+ * freed by the caller. */
+halo_status hl_rundir_find(halo_context *ctx, const char *output, char **path);
 /* config.yaml, once it is sure that the run goes on. */
 halo_status hl_rundir_write_config(hl_run *run);
 /* Writes checkpoints/step-NNNNNNNN.h5 (and first best.h5: *best is false afterwards where that failed), then removes the oldest beyond `keep`. This, begin and

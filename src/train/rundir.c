@@ -12,13 +12,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static halo_status in_checkpoints(hl_run *run, const char *name, char **out)
+static halo_status in_checkpoints(halo_context *ctx, const char *output, const char *name, char **out)
 {
     char *dir;
-    HL_TRY(hl_path_join(run->ctx, run->set.output, "checkpoints", &dir));
-    halo_status st = hl_path_join(run->ctx, dir, name, out);
+    HL_TRY(hl_path_join(ctx, output, "checkpoints", &dir));
+    halo_status st = hl_path_join(ctx, dir, name, out);
     free(dir);
     return st;
 }
@@ -39,18 +40,18 @@ static int descending(const void *a, const void *b)
 }
 
 /* Steps of the checkpoints present, newest first; freed by the caller. */
-static halo_status list_steps(hl_run *run, int64_t **steps, size_t *n)
+static halo_status list_steps(halo_context *ctx, const char *output, int64_t **steps, size_t *n)
 {
     char *path;
     int64_t *list = NULL;
     size_t count = 0, cap = 0;
     halo_status st = HALO_OK;
-    HL_TRY(in_checkpoints(run, "", &path));
+    HL_TRY(in_checkpoints(ctx, output, "", &path));
     DIR *dir = opendir(path);
-    if (!dir && errno != ENOENT) st = hl_fail(run->ctx, HALO_ERR_IO, "cannot read directory '%s': %s", path, strerror(errno));
+    if (!dir && errno != ENOENT) st = hl_fail(ctx, HALO_ERR_IO, "cannot read directory '%s': %s", path, strerror(errno));
     for (struct dirent *e; dir && st == HALO_OK && (e = readdir(dir));) {
         if (step_of(e->d_name) < 0) continue;
-        st = hl_grow(run->ctx, &list, &cap, count + 1, sizeof(*list), "checkpoint names");
+        st = hl_grow(ctx, &list, &cap, count + 1, sizeof(*list), "checkpoint names");
         if (st == HALO_OK) list[count++] = step_of(e->d_name);
     }
     if (dir) closedir(dir);
@@ -65,11 +66,11 @@ static halo_status list_steps(hl_run *run, int64_t **steps, size_t *n)
     return HALO_OK;
 }
 
-static halo_status step_path(hl_run *run, int64_t step, char **path)
+static halo_status step_path(halo_context *ctx, const char *output, int64_t step, char **path)
 {
     char name[64];
     snprintf(name, sizeof(name), "step-%010" PRId64 ".h5", step);
-    return in_checkpoints(run, name, path);
+    return in_checkpoints(ctx, output, name, path);
 }
 
 static halo_status write_config(hl_run *run)
@@ -105,7 +106,7 @@ static halo_status lock(hl_run *run)
 static halo_status remove_temporaries(hl_run *run)
 {
     char *path;
-    HL_TRY(in_checkpoints(run, "", &path));
+    HL_TRY(in_checkpoints(run->ctx, run->set.output, "", &path));
     DIR *dir = opendir(path);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         size_t n = strlen(e->d_name);
@@ -122,11 +123,11 @@ halo_status hl_rundir_begin(hl_run *run)
     char *path;
     int64_t *steps = NULL;
     size_t n = 0;
-    HL_TRY(in_checkpoints(run, "", &path));
+    HL_TRY(in_checkpoints(run->ctx, run->set.output, "", &path));
     halo_status st = hl_make_dirs(run->ctx, path);
     free(path);
     if (st != HALO_OK) return st;
-    HL_TRY(list_steps(run, &steps, &n));
+    HL_TRY(list_steps(run->ctx, run->set.output, &steps, &n));
     free(steps);
     if (n > 0 && !*run->set.resume)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' holds the checkpoints of an earlier run; continue it with resume=auto or choose another output",
@@ -135,17 +136,31 @@ halo_status hl_rundir_begin(hl_run *run)
     return remove_temporaries(run);
 }
 
+void hl_rundir_forget(const char *output)
+{
+    static const char *const part[] = {"log.jsonl", ".lock", "checkpoints", ""};
+    struct stat about;
+    for (size_t i = 0; i < HL_COUNT(part); i++) {
+        char *path;
+        if (hl_path_join(NULL, output, part[i], &path) != HALO_OK) return;
+        bool said = i == 0 && (stat(path, &about) != 0 || about.st_size != 0);
+        if (!said) (void)(i < 2 ? unlink(path) : rmdir(path)); /* directories that hold anything stay */
+        free(path);
+        if (said) return;
+    }
+}
+
 halo_status hl_rundir_write_config(hl_run *run) { return *run->set.output ? write_config(run) : HALO_OK; }
 
 static halo_status remove_old(hl_run *run)
 {
     int64_t *steps;
     size_t n;
-    HL_TRY(list_steps(run, &steps, &n));
+    HL_TRY(list_steps(run->ctx, run->set.output, &steps, &n));
     halo_status st = HALO_OK;
     for (size_t i = (size_t)run->set.checkpoint.keep; i < n && st == HALO_OK; i++) {
         char *path;
-        HL_GOTO(st, step_path(run, steps[i], &path), free_steps);
+        HL_GOTO(st, step_path(run->ctx, run->set.output, steps[i], &path), free_steps);
         if (unlink(path) != 0 && errno != ENOENT) HL_WARN(run->ctx, "cannot remove '%s': %s", path, strerror(errno));
         free(path);
     }
@@ -166,7 +181,7 @@ static halo_status save_as(hl_run *run, char *path)
 static halo_status save_best(hl_run *run)
 {
     char *path;
-    HL_TRY(in_checkpoints(run, "best.h5", &path));
+    HL_TRY(in_checkpoints(run->ctx, run->set.output, "best.h5", &path));
     return save_as(run, path);
 }
 
@@ -178,9 +193,33 @@ halo_status hl_rundir_checkpoint(hl_run *run, bool *best)
         *best = false;
         return st;
     }
-    HL_TRY(step_path(run, run->at.step, &path));
+    HL_TRY(step_path(run->ctx, run->set.output, run->at.step, &path));
     HL_TRY(save_as(run, path));
     return remove_old(run);
+}
+
+halo_status hl_rundir_find(halo_context *ctx, const char *output, char **found)
+{
+    int64_t *steps;
+    size_t n;
+    char *path;
+    *found = NULL;
+    HL_TRY(in_checkpoints(ctx, output, "best.h5", &path));
+    if (hl_file_exists(path)) {
+        *found = path;
+        return HALO_OK;
+    }
+    free(path);
+    HL_TRY(list_steps(ctx, output, &steps, &n));
+    halo_status st = HALO_OK;
+    for (size_t i = 0; i < n && st == HALO_OK && !*found; i++) {
+        st = step_path(ctx, output, steps[i], &path);
+        if (st != HALO_OK) break;
+        if (hl_ckpt_is(path)) *found = path;
+        else free(path);
+    }
+    free(steps);
+    return st;
 }
 
 /* A broken checkpoint is a warning while there are others to try; another failure is one. */
@@ -213,13 +252,13 @@ static halo_status try_newest(hl_run *run, bool with_progress, int64_t *chosen)
 {
     int64_t *steps;
     size_t n;
-    HL_TRY(list_steps(run, &steps, &n));
+    HL_TRY(list_steps(run->ctx, run->set.output, &steps, &n));
     halo_status st = HALO_OK;
     bool broken = n > 0;
     for (size_t i = 0; i < n && broken; i++) {
         char *path;
         *chosen = steps[i];
-        HL_GOTO(st, step_path(run, steps[i], &path), free_steps);
+        HL_GOTO(st, step_path(run->ctx, run->set.output, steps[i], &path), free_steps);
         st = try_load(run, path, with_progress, &broken);
         if (st == HALO_OK && with_progress) HL_INFO(run->ctx, "resuming from '%s' at step %" PRId64, path, run->at.step);
         free(path);
@@ -233,7 +272,7 @@ free_steps:
 static halo_status load_step(hl_run *run, bool with_progress, int64_t step)
 {
     char *path;
-    HL_TRY(step_path(run, step, &path));
+    HL_TRY(step_path(run->ctx, run->set.output, step, &path));
     halo_status st = hl_state_load(run, path, with_progress);
     free(path);
     return st;

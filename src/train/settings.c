@@ -220,7 +220,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     return check_split(ctx, &s->data.split);
 }
 
-static bool is_zoo_name(const char *name)
+bool hl_is_zoo_name(const char *name)
 {
     for (int i = 0; halo_network_zoo_name(i); i++)
         if (strcmp(halo_network_zoo_name(i), name) == 0) return true;
@@ -247,7 +247,7 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
     HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
     if (looks_like_file(config)) {
         HL_GOTO(st, load_file(ctx, config, s), free_settings);
-    } else if (is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
+    } else if (hl_is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
     else {
         st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);
         goto free_settings;
@@ -257,5 +257,15 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
     *out = *s;
 free_settings:
     free(s);
+    return st;
+}
+
+halo_status hl_settings_parse(halo_context *ctx, const char *name, const char *text, hl_settings *out)
+{
+    hl_yaml *root;
+    HL_TRY(hl_config_defaults(ctx, hl_settings_keys(), out));
+    HL_TRY(hl_yaml_parse(ctx, name, text, strlen(text), &root));
+    halo_status st = hl_config_apply(ctx, hl_settings_keys(), out, name, root);
+    hl_yaml_destroy(root);
     return st;
 }

@@ -87,5 +87,10 @@ hl_keys hl_settings_keys(void);
 /* Defaults, then CONFIG (a YAML file, or the name of a zoo network), then each key=value. Checks that need more than one key are made here
  * ("schedule.warmup is longer than the run"). */
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out);
+/* Defaults, then the text of a configuration, as checkpoints carry it; `name` is what errors call it. */
+halo_status hl_settings_parse(halo_context *ctx, const char *name, const char *text, hl_settings *out);
+
+/* Whether the zoo has a network of this name. */
+bool hl_is_zoo_name(const char *name);
 
 #endif

@@ -94,11 +94,11 @@ static halo_status put_targets(hl_run *run, hl_ckpt *file)
 }
 
 /* From the lines of `names`. */
-static halo_status get_ranges(hl_ckpt *file, const char *names, int n, hl_target *target)
+static halo_status get_ranges(halo_context *ctx, hl_ckpt *file, const char *names, int n, hl_target *target)
 {
     double *range;
     const int64_t dim[2] = {n, 4};
-    HL_TRY(hl_calloc(NULL, (size_t)n * 4, sizeof(*range), "target ranges", &range));
+    HL_TRY(hl_calloc(ctx, (size_t)n * 4, sizeof(*range), "target ranges", &range));
     halo_status st = hl_ckpt_get(file, "targets", HALO_F64, 2, dim, range);
     for (int t = 0; t < n && st == HALO_OK; t++) {
         size_t length = strcspn(names, "\n");
@@ -122,7 +122,7 @@ halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **ta
     HL_GOTO(st, hl_ckpt_get_string(file, "target_names", &names), close_file);
     for (const char *c = names; *c; c++) *n += *c == '\n';
     HL_GOTO(st, hl_calloc(ctx, (size_t)hl_max64(*n, 1), sizeof(**target), "targets", target), close_file);
-    st = get_ranges(file, names, *n, *target);
+    st = get_ranges(ctx, file, names, *n, *target);
 close_file:
     free(names);
     (void)hl_ckpt_close(file, false);
@@ -206,19 +206,11 @@ static halo_status check_network(hl_run *run, hl_ckpt *file, const char *path)
 }
 
 /* Settings that decide the stream of samples and the schedule: another value would not continue the same run. */
-static halo_status check_settings(hl_run *run, hl_ckpt *file, const char *path)
+static halo_status compare_settings(hl_run *run, const char *path, const hl_settings *then)
 {
     static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop"};
-    char *text;
-    HL_TRY(hl_ckpt_get_string(file, "settings", &text));
-    hl_settings *then;
-    hl_yaml *root = NULL;
-    halo_status st;
-    HL_GOTO(st, hl_calloc(run->ctx, 1, sizeof(*then), "settings", &then), free_text);
-    HL_GOTO(st, hl_config_defaults(run->ctx, hl_settings_keys(), then), free_then);
-    HL_GOTO(st, hl_yaml_parse(run->ctx, path, text, strlen(text), &root), free_then);
-    HL_GOTO(st, hl_config_apply(run->ctx, hl_settings_keys(), then, path, root), destroy_root);
     hl_keys keys = hl_settings_keys();
+    halo_status st = HALO_OK;
     for (size_t i = 0; i < keys.n && st == HALO_OK; i++)
         for (size_t k = 0; k < HL_COUNT(fixed); k++) {
             if (strcmp(keys.key[i].name, fixed[k]) != 0) continue;
@@ -230,11 +222,20 @@ static halo_status check_settings(hl_run *run, hl_ckpt *file, const char *path)
             hl_str_free(&a);
             hl_str_free(&b);
         }
-destroy_root:
-    hl_yaml_destroy(root);
-free_then:
-    free(then);
-free_text:
+    return st;
+}
+
+static halo_status check_settings(hl_run *run, hl_ckpt *file, const char *path)
+{
+    char *text;
+    hl_settings *then;
+    HL_TRY(hl_ckpt_get_string(file, "settings", &text));
+    halo_status st = hl_calloc(run->ctx, 1, sizeof(*then), "settings", &then);
+    if (st == HALO_OK) {
+        st = hl_settings_parse(run->ctx, path, text, then);
+        if (st == HALO_OK) st = compare_settings(run, path, then);
+        free(then);
+    }
     free(text);
     return st;
 }

@@ -53,6 +53,22 @@ static void launchers(void)
     }
 }
 
+/* Of a process that does not ask MPI: the launcher's number, the first rank where there is no launcher. */
+static void launched_ranks(void)
+{
+    static const struct {
+        const char *env[4];
+        long rank;
+    } cases[] = {{{"SLURM_PROCID=3", "SLURM_NTASKS=4", NULL}, 0},
+                 {{"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=3", NULL}, 3},
+                 {{"OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_RANK=1", "SLURM_PROCID=0", NULL}, 1},
+                 {{"PMI_RANK=2", "PMI_SIZE=4", NULL}, 2}};
+    for (size_t i = 0; i < HL_COUNT(cases); i++) {
+        long rank = hl_launched_rank(look, (void *)(uintptr_t)cases[i].env);
+        tap_ok(rank == cases[i].rank, "%s ...: rank %ld", cases[i].env[0], rank);
+    }
+}
+
 static void nodes(void)
 {
     const int cyclic[] = {0, 1, 0, 1, 0, 1}, blocked[] = {0, 0, 0, 3, 3, 3}, uneven[] = {0, 1, 1, 0, 1, 5};
@@ -155,6 +171,7 @@ int main(void)
     who_sits_where();
     oddities();
     launchers();
+    launched_ranks();
     nodes();
     grids();
     return tap_done();

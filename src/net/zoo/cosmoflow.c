@@ -13,7 +13,8 @@
  * strong scaling in deep learning: training large 3D CNNs with hybrid parallelism", TPDS 2021. 4 channels;
  *           128^3 to 512^3 published; pools are left out from the end so that every size ends at 2^3 x 256.
  *
- * Options: periodic padding, for whole simulation boxes, where a variant pads at all; no dropout. With batch_norm a norm stands between a convolution and its activation, whose beta does the work of the
+ * Options: periodic padding, for whole simulation boxes, where a variant pads at all; no dropout. With
+ * batch_norm a norm stands between a convolution and its activation, whose beta does the work of the
  * convolution's bias.
  */
 #include "net/zoo/zoo.h"
@@ -264,10 +265,10 @@ static halo_status check_wiring(halo_context *ctx, const halo_zoo_options *o)
     return HALO_OK;
 }
 
-static halo_status check_padding(halo_context *ctx, const halo_zoo_options *o)
+static halo_status check_padding(halo_context *ctx, const halo_zoo_options *o, const variant *v)
 {
-    if (!o->periodic || strcmp(o->variant, "sc18") != 0) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_USAGE, "variant sc18 has no padding that could be periodic; mlperf and hybrid have");
+    if (!o->periodic || v->padding != HALO_PAD_VALID) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "variant %s has no padding that could be periodic; mlperf and hybrid have", v->name);
 }
 
 static halo_status build(halo_context *ctx, const halo_zoo_options *options, halo_network **net)
@@ -281,7 +282,7 @@ static halo_status build(halo_context *ctx, const halo_zoo_options *options, hal
         if (!options->extents[0]) o.extents[d] = 128;
     b.padding = o.periodic ? HALO_PAD_PERIODIC : b.v->padding;
     HL_TRY(check_wiring(ctx, &o));
-    HL_TRY(check_padding(ctx, &o));
+    HL_TRY(check_padding(ctx, &o, b.v));
     HL_TRY(b.v->fit(ctx, &o, &r));
     snprintf(b.name, sizeof(b.name), "cosmoflow-%s%s", o.variant, r.features ? "-as-run" : "");
     HL_TRY(halo_network_create(ctx, b.name, o.channels ? o.channels : b.v->channels, o.extents, &b.net));
