@@ -3,5 +3,6 @@
 libhalo_core_la_SOURCES += \
 	src/tensor/block.c src/tensor/block.h \
 	src/tensor/dropout.h \
+	src/tensor/grid.c src/tensor/grid.h \
 	src/tensor/half.h \
 	src/tensor/operand.c src/tensor/operand.h
