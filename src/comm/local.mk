@@ -22,6 +22,8 @@ libhalo_core_la_SOURCES += \
 	src/comm/route_ring.c \
 	src/comm/seats.c src/comm/seats.h \
 	src/comm/stall.c src/comm/stall.h \
+	src/comm/team.h \
+	src/comm/exchange.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
 	src/comm/trace_save.c \

@@ -225,8 +225,8 @@ static halo_operand operand_of_use(const hl_program *p, const hl_use *u)
     }
     memcpy(o.margin, u->margin, sizeof(o.margin));
     for (int a = 0; a < 3; a++) {
-        o.lo[HALO_D + a] -= u->grow[a][0];
-        o.ext[HALO_D + a] += u->grow[a][0] + u->grow[a][1];
+        o.lo[HALO_D + a] += u->lo[a] - u->grow[a][0];
+        o.ext[HALO_D + a] = (u->ext[a] > 0 ? u->ext[a] : o.ext[HALO_D + a]) + u->grow[a][0] + u->grow[a][1];
     }
     if (u->c_ext > 0) {
         o.lo[HALO_C] = u->c_lo;

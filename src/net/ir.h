@@ -91,6 +91,7 @@ typedef struct hl_use {
     int64_t
         grow[3][2]; /* cells by which the box is larger than the value's own: gradients of periodic windows */
     int64_t c_lo, c_ext; /* a range of channels; c_ext 0: all */
+    int64_t lo[3], ext[3]; /* a range of cells of the value's box, [d h w]; ext 0: all of that axis */
     bool flat;           /* seen as a vector of elements */
     int64_t rows;        /* > 1: rows of a vector seen as one sample: [N rows, F] as [N, rows F] */
 } hl_use;

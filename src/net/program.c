@@ -126,6 +126,18 @@ static bool reorders(const hl_program *p, const hl_step *s)
            is_activation(p, s->use[HALO_Y].value) && s->desc.t[HALO_X].layout != s->desc.t[HALO_Y].layout;
 }
 
+void hl_program_input_box(const hl_program *p, int64_t lo[3], int64_t ext[3])
+{
+    memset(lo, 0, 3 * sizeof(*lo));
+    memcpy(ext, hl_layer_of(p, 0)->out + 1, 3 * sizeof(*ext));
+}
+
+void hl_program_output_box(const hl_program *p, int64_t lo[3], int64_t ext[3])
+{
+    memset(lo, 0, 3 * sizeof(*lo));
+    memcpy(ext, hl_layer_of(p, p->net->layers - 1)->out + 1, 3 * sizeof(*ext));
+}
+
 void hl_program_info_get(const hl_program *p, hl_program_info *info)
 {
     *info = (hl_program_info){.layout = p->layout, .input_layout = p->input_layout};

@@ -16,6 +16,7 @@
 #include "net/graph.h"
 #include "base/json.h"
 #include "comm/reducer.h"
+#include "comm/team.h"
 
 /* ------------------------------------------------------------------------------------------------------------ model */
 
@@ -68,6 +69,8 @@ typedef struct hl_compile_options {
     size_t memory_limit;    /* 0 = none */
     bool winograd;          /* later */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
+    hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
+    const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins choose
                              * fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
@@ -95,12 +98,17 @@ bool hl_program_merges(const hl_program *program);
 /* Seconds that runs spent on that, all steps since the last reset. */
 double hl_program_merge_seconds(hl_program *program, bool reset);
 
+/* The cells [lo, lo + ext) of each sample's D H W that this process's program takes as input, margin included: what hl_batch.x holds. Beyond the volume's border
+ * only where an axis is periodic: cells wrap around. And those of the output that it makes: of targets that are volumes, and predictions. */
+void hl_program_input_box(const hl_program *program, int64_t lo[3], int64_t ext[3]);
+void hl_program_output_box(const hl_program *program, int64_t lo[3], int64_t ext[3]);
+
 /* -------------------------------------------------------------------------------------------------------------- run */
 
 typedef struct hl_batch {
     halo_dtype dtype;     /* of x */
-    const void *x;        /* host [batch, C, D, H, W] */
-    const float *y;       /* host [batch, T]; NULL in prediction */
+    const void *x;        /* host [batch, C, D, H, W], D H W those of hl_program_input_box */
+    const float *y;       /* host [batch, T]: numbers, or volumes of the extents of hl_program_output_box; NULL in prediction */
     const double *weight; /* host [batch], 0 for padding samples; NULL = all 1 */
     int64_t first_sample; /* global index in the step of this rank's first sample */
     double weight_sum;    /* over all ranks; 0: of this batch */
