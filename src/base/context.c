@@ -59,7 +59,7 @@ void halo_context_destroy(halo_context *ctx)
     free(ctx);
 }
 
-const char *halo_error_message(const halo_context *ctx) { return ctx ? ctx->message : thread_message; }
+const char *halo_error_message(const halo_context *ctx) { return ctx ? hl_outermost(ctx)->message : thread_message; }
 
 void hl_set_error(halo_context *ctx, const char *message)
 {
@@ -67,6 +67,7 @@ void hl_set_error(halo_context *ctx, const char *message)
         snprintf(thread_message, sizeof(thread_message), "%s", message);
         return;
     }
+    ctx = hl_outermost(ctx);
     pthread_mutex_lock(&ctx->lock);
     snprintf(ctx->message, sizeof(ctx->message), "%s", message);
     pthread_mutex_unlock(&ctx->lock);
@@ -89,12 +90,17 @@ halo_status hl_not_null(halo_context *ctx, const void *argument, const char *nam
     return argument ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'%s' must not be NULL", name);
 }
 
-bool hl_logs(const halo_context *ctx, halo_log_level level) { return ctx && ctx->log && level <= ctx->log_level; }
+bool hl_logs(const halo_context *ctx, halo_log_level level)
+{
+    ctx = hl_outermost(ctx);
+    return ctx && ctx->log && level <= ctx->log_level;
+}
 
 void hl_context_log_level(halo_context *ctx, halo_log_level level) { ctx->log_level = level; }
 
 void hl_log(halo_context *ctx, halo_log_level level, const char *format, ...)
 {
+    ctx = hl_outermost(ctx);
     if (!hl_logs(ctx, level)) return;
     char text[2048];
     va_list ap;

@@ -24,8 +24,16 @@ struct halo_context {
     void (*comm_destroy)(struct halo_comm *);
     struct hl_trace *trace;    /* trace.h; owned; NULL = off */
     struct halo_device *device; /* owned; opened by the first hl_context_device() (backend/registry.h) */
+    halo_context *outer;       /* of some of whose ranks this one is: errors and logs are the outer one's; outlives this one; NULL = none */
     pthread_mutex_t lock;      /* guards message and log */
     char message[1024];
 };
+
+/* Whose errors, logs and trace those of ctx are. */
+static inline halo_context *hl_outermost(const halo_context *ctx)
+{
+    while (ctx && ctx->outer) ctx = ctx->outer;
+    return (halo_context *)(uintptr_t)ctx;
+}
 
 #endif

@@ -2,6 +2,7 @@
 /* comm.c -- a context on a communicator: the duplicate, its nodes, its end. */
 #include "comm/comm.h"
 
+#include "comm/exchange_impl.h"
 #include "comm/launch.h"
 #include "comm/mpi_calls.h"
 #include "comm/nodes.h"
@@ -14,6 +15,7 @@
 static void detach(struct halo_comm *c)
 {
     bool started = c->started;
+    hl_exchanger_destroy(c->exchanger);
     if (c->world != MPI_COMM_NULL) MPI_Comm_free(&c->world);
     free(c);
     if (started) MPI_Finalize();
@@ -165,18 +167,38 @@ static halo_context_options options_of(const halo_context *ctx)
     return o;
 }
 
-halo_status hl_comm_subset(halo_context *ctx, int ranks, halo_context **sub)
+/* A context of the ranks of one colour, ordered as here; NULL where the colour is undefined. Collective. */
+static halo_status split(halo_context *ctx, int colour, halo_context **sub)
 {
     MPI_Comm comm;
     halo_context_options o = options_of(ctx);
     *sub = NULL;
-    if (!ctx->comm) return halo_context_create(&o, sub);
-    HL_MPI(ctx, MPI_Comm_split(ctx->comm->world, ctx->rank < ranks ? 0 : MPI_UNDEFINED, ctx->rank, &comm));
+    HL_MPI(ctx, MPI_Comm_split(ctx->comm->world, colour, ctx->rank, &comm));
     if (comm == MPI_COMM_NULL) return HALO_OK;
     halo_status st = create_on(comm, &o, false, sub);
     if (st != HALO_OK) hl_set_error(ctx, halo_error_message(NULL));
     MPI_Comm_free(&comm);
     return st;
+}
+
+halo_status hl_comm_subset(halo_context *ctx, int ranks, halo_context **sub)
+{
+    halo_context_options o = options_of(ctx);
+    *sub = NULL;
+    if (!ctx->comm) return halo_context_create(&o, sub);
+    return split(ctx, ctx->rank < ranks ? 0 : MPI_UNDEFINED, sub);
+}
+
+halo_status hl_comm_inner(halo_context *ctx, int colour, int first, int stride, halo_context **inner)
+{
+    HL_BUG_UNLESS(ctx->comm);
+    HL_TRY(split(ctx, colour, inner));
+    halo_context *in = *inner;
+    HL_BUG_UNLESS(first + in->rank * stride == ctx->rank); /* nodes are neighbours already */
+    in->outer = ctx;
+    in->comm->first = first;
+    in->comm->stride = stride;
+    return HALO_OK;
 }
 
 halo_status hl_comm_rest(halo_context *ctx)

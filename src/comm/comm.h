@@ -19,6 +19,9 @@ halo_status hl_world_create(const halo_context_options *options, halo_context **
 
 /* A context of the first `ranks` ranks, with the options of this one; NULL on the others. To be destroyed before this one. Collective. */
 halo_status hl_comm_subset(halo_context *ctx, int ranks, halo_context **sub);
+/* A context of this one's ranks of the same colour, which are first, first + stride, ...: rank r in it is rank first + r stride here. Its errors, logs and limit of
+ * waiting are this one's, and rank numbers in its messages too. Needs a communicator; to be destroyed before this one. Collective. */
+halo_status hl_comm_inner(halo_context *ctx, int colour, int first, int stride, halo_context **inner);
 /* A barrier whose waiting leaves the cores to those who come late. Collective. */
 halo_status hl_comm_rest(halo_context *ctx);
 

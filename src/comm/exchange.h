@@ -10,17 +10,7 @@
 #define HL_EXCHANGE_H
 
 #include "base/context.h"
-#include <halo/backend.h>
-
-enum { HL_REGION_DIMS = 5 };
-
-/* count[0] x ... runs of `run` elements each, at offset + sum i_k stride[k], in elements; unused dimensions have count 1. */
-typedef struct hl_region {
-    int64_t offset, run;
-    int64_t count[HL_REGION_DIMS], stride[HL_REGION_DIMS];
-} hl_region;
-
-int64_t hl_region_elements(const hl_region *r);
+#include "comm/region.h"
 
 typedef struct hl_message {
     bool send; /* else receive */

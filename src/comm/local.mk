@@ -22,8 +22,12 @@ libhalo_core_la_SOURCES += \
 	src/comm/route_ring.c \
 	src/comm/seats.c src/comm/seats.h \
 	src/comm/stall.c src/comm/stall.h \
-	src/comm/team.h \
-	src/comm/exchange.h \
+	src/comm/exchange.c src/comm/exchange.h src/comm/exchange_impl.h \
+	src/comm/exchange_match.c \
+	src/comm/exchange_progress.c \
+	src/comm/exchange_stall.c \
+	src/comm/region.c src/comm/region.h \
+	src/comm/team.c src/comm/team.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
 	src/comm/trace_save.c \

@@ -27,30 +27,48 @@ static int big_type(size_t bytes, int64_t limit, MPI_Datatype *type)
     return code == MPI_SUCCESS ? MPI_Type_commit(type) : code;
 }
 
-halo_status hl_mpi_isend(const struct halo_comm *c, MPI_Comm comm, const void *buffer, size_t bytes, int peer, int tag, MPI_Request *request)
+/* The four calls that take a buffer, a count and a type alike. */
+typedef enum p2p { SEND, RECV, SEND_INIT, RECV_INIT } p2p;
+
+static int call(p2p kind, void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    if ((int64_t)bytes <= c->limit) {
-        HL_MPI(c->ctx, MPI_Isend(buffer, (int)bytes, MPI_BYTE, peer, tag, comm, request));
-        return HALO_OK;
+    switch (kind) {
+    case SEND: return MPI_Isend(buffer, count, type, peer, tag, comm, request);
+    case RECV: return MPI_Irecv(buffer, count, type, peer, tag, comm, request);
+    case SEND_INIT: return MPI_Send_init(buffer, count, type, peer, tag, comm, request);
+    default: return MPI_Recv_init(buffer, count, type, peer, tag, comm, request);
     }
+}
+
+static halo_status message(const struct halo_comm *c, p2p kind, void *buffer, size_t bytes, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    static const char *const names[] = {"MPI_Isend", "MPI_Irecv", "MPI_Send_init", "MPI_Recv_init"};
+    if ((int64_t)bytes <= c->limit) return hl_mpi_check(c->ctx, call(kind, buffer, (int)bytes, MPI_BYTE, peer, tag, comm, request), names[kind]);
     MPI_Datatype type;
     HL_MPI(c->ctx, big_type(bytes, c->limit, &type));
-    int code = MPI_Isend(buffer, 1, type, peer, tag, comm, request);
+    int code = call(kind, buffer, 1, type, peer, tag, comm, request);
     MPI_Type_free(&type);
-    return hl_mpi_check(c->ctx, code, "MPI_Isend");
+    return hl_mpi_check(c->ctx, code, names[kind]);
+}
+
+halo_status hl_mpi_isend(const struct halo_comm *c, MPI_Comm comm, const void *buffer, size_t bytes, int peer, int tag, MPI_Request *request)
+{
+    return message(c, SEND, (void *)(uintptr_t)buffer, bytes, peer, tag, comm, request);
 }
 
 halo_status hl_mpi_irecv(const struct halo_comm *c, MPI_Comm comm, void *buffer, size_t bytes, int peer, int tag, MPI_Request *request)
 {
-    if ((int64_t)bytes <= c->limit) {
-        HL_MPI(c->ctx, MPI_Irecv(buffer, (int)bytes, MPI_BYTE, peer, tag, comm, request));
-        return HALO_OK;
-    }
-    MPI_Datatype type;
-    HL_MPI(c->ctx, big_type(bytes, c->limit, &type));
-    int code = MPI_Irecv(buffer, 1, type, peer, tag, comm, request);
-    MPI_Type_free(&type);
-    return hl_mpi_check(c->ctx, code, "MPI_Irecv");
+    return message(c, RECV, buffer, bytes, peer, tag, comm, request);
+}
+
+halo_status hl_mpi_send_init(const struct halo_comm *c, MPI_Comm comm, const void *buffer, size_t bytes, int peer, int tag, MPI_Request *request)
+{
+    return message(c, SEND_INIT, (void *)(uintptr_t)buffer, bytes, peer, tag, comm, request);
+}
+
+halo_status hl_mpi_recv_init(const struct halo_comm *c, MPI_Comm comm, void *buffer, size_t bytes, int peer, int tag, MPI_Request *request)
+{
+    return message(c, RECV_INIT, buffer, bytes, peer, tag, comm, request);
 }
 
 halo_status hl_mpi_allreduce(const struct halo_comm *c, MPI_Comm comm, void *buffer, int64_t count, size_t size, MPI_Datatype type, MPI_Op op)

@@ -18,10 +18,16 @@ struct halo_comm {
     bool started;  /* MPI_Init was ours, so is MPI_Finalize */
     int64_t limit; /* of counts */
     hl_link link;
-    double stall;     /* seconds after which a rank that does not come to a collective is named; 0: never */
+    _Atomic double stall;   /* seconds after which a rank that does not come to a collective is named; 0: never; of an inner context the outer one's counts */
+    int first, stride;      /* of an inner context: rank r is the outer one's rank first + r stride */
+    struct hl_exchanger *exchanger; /* made with the first exchange (exchange_impl.h); owned */
     uint64_t met;     /* watched collectives so far, the same number on all ranks (watch.c) */
     uint64_t said[2]; /* on their way to others, one at a time and the same to all */
 };
+
+/* Seconds after which a late rank is named, and the number under which it is known to the user: that of the outermost context. */
+double hl_comm_stall_limit(const struct halo_comm *c);
+int hl_comm_outer_rank(const struct halo_comm *c, int rank);
 
 /* Waits for a collective that was begun, or for the limit: HALO_ERR_COMM then. Collective, as are the next two. */
 halo_status hl_watch(struct halo_comm *c, MPI_Request *request);
@@ -36,6 +42,9 @@ halo_status hl_mpi_check(halo_context *ctx, int code, const char *call);
 
 halo_status hl_mpi_isend(const struct halo_comm *c, MPI_Comm comm, const void *buffer, size_t bytes, int peer, int tag, MPI_Request *request);
 halo_status hl_mpi_irecv(const struct halo_comm *c, MPI_Comm comm, void *buffer, size_t bytes, int peer, int tag, MPI_Request *request);
+/* The same, prepared: MPI_Start begins them. */
+halo_status hl_mpi_send_init(const struct halo_comm *c, MPI_Comm comm, const void *buffer, size_t bytes, int peer, int tag, MPI_Request *request);
+halo_status hl_mpi_recv_init(const struct halo_comm *c, MPI_Comm comm, void *buffer, size_t bytes, int peer, int tag, MPI_Request *request);
 halo_status hl_mpi_allreduce(const struct halo_comm *c, MPI_Comm comm, void *buffer, int64_t count, size_t size, MPI_Datatype type, MPI_Op op);
 halo_status hl_mpi_broadcast(const struct halo_comm *c, MPI_Comm comm, void *bytes, size_t size, int root);
 

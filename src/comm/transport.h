@@ -21,6 +21,7 @@ typedef struct hl_request {
     const void *buffer; /* of a send that is held back */
     size_t bytes;
     double release; /* clock, when held back */
+    bool lasting;   /* prepared: `native` stays */
     union {
         void *pointer;
         int64_t number;
@@ -36,12 +37,19 @@ typedef struct hl_transport_ops {
     void (*close)(hl_transport *t);
     /* OPTIONAL: buffer[i] = sum over ranks, f32 or f64, blocking, collective; NULL: the algorithm `mpi` is not available */
     halo_status (*allreduce)(hl_transport *t, void *buffer, int64_t count, halo_dtype type);
+    /* OPTIONAL, all four or none: messages that are sent or received again and again. Prepared, one is not on its way; start puts it there, test takes it
+     * off, and so on; release after a test that said so */
+    halo_status (*prepare_send)(hl_transport *t, const void *buffer, size_t bytes, int peer, int tag, hl_request *request);
+    halo_status (*prepare_recv)(hl_transport *t, void *buffer, size_t bytes, int peer, int tag, hl_request *request);
+    halo_status (*start)(hl_transport *t, hl_request *request);
+    void (*release)(hl_transport *t, hl_request *request);
 } hl_transport_ops;
 
 struct hl_transport {
     const hl_transport_ops *ops;
     halo_context *ctx; /* of errors */
     int rank, ranks;
+    int tag_most; /* largest tag; 0: INT_MAX */
 };
 
 /* A set of ranks in arithmetic progression: member i is rank base + i stride; this rank is member `index`. */
@@ -53,6 +61,21 @@ static inline int hl_ranks_member(const hl_ranks *g, int i) { return g->base + i
 
 /* Waits for one message: spins shortly, then gives the core away. */
 halo_status hl_transport_wait(hl_transport *t, hl_request *request);
+
+/* A message that is sent or received again and again, over any transport: prepared where the transport can, else begun anew each time. */
+typedef struct hl_lasting {
+    hl_request request;
+    bool send, on_way;
+    void *buffer;
+    size_t bytes;
+    int peer, tag;
+} hl_lasting;
+
+halo_status hl_lasting_create(hl_transport *t, hl_lasting *m, bool send, void *buffer, size_t bytes, int peer, int tag);
+halo_status hl_lasting_start(hl_transport *t, hl_lasting *m);
+/* True too when it was never started. */
+halo_status hl_lasting_test(hl_transport *t, hl_lasting *m, bool *done);
+void hl_lasting_destroy(hl_transport *t, hl_lasting *m); /* not on its way */
 
 /* One round of waiting for something that another thread or process does; `since` is the clock when the waiting began. Longer waits sleep longer, at most
  * 20 microseconds, so that a waiting thread takes little of a core that others compute on. */

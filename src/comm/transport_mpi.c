@@ -35,31 +35,73 @@ static void sleep_until(double clock)
 
 static halo_status post_send(mpi_transport *t, hl_request *request)
 {
-    HL_TRY(hl_mpi_isend(t->c, t->comm, request->buffer, request->bytes, request->peer, request->tag, native(request)));
+    if (request->lasting)
+        HL_MPI(t->c->ctx, MPI_Start(native(request)));
+    else
+        HL_TRY(hl_mpi_isend(t->c, t->comm, request->buffer, request->bytes, request->peer, request->tag, native(request)));
     request->state = HL_REQUEST_POSTED;
+    return HALO_OK;
+}
+
+/* Now, or when the link would have let it through. */
+static halo_status let_go(mpi_transport *t, hl_request *request)
+{
+    const hl_link *link = &t->c->link;
+    request->state = HL_REQUEST_HELD;
+    if (link->bandwidth <= 0) return post_send(t, request);
+    double start = fmax(hl_now(), t->link_free);
+    t->link_free = start + (double)request->bytes / link->bandwidth;
+    request->release = t->link_free + link->latency;
     return HALO_OK;
 }
 
 static halo_status mpi_isend(hl_transport *super, const void *buffer, size_t bytes, int peer, int tag, hl_request *request)
 {
-    mpi_transport *t = of(super);
-    *request = (hl_request){.state = HL_REQUEST_HELD, .peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes};
-    const hl_link *link = &t->c->link;
-    if (link->bandwidth <= 0) return post_send(t, request);
-    double start = fmax(hl_now(), t->link_free);
-    t->link_free = start + (double)bytes / link->bandwidth;
-    request->release = t->link_free + link->latency;
-    return HALO_OK;
+    *request = (hl_request){.peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes};
+    return let_go(of(super), request);
 }
 
 static halo_status mpi_irecv(hl_transport *super, void *buffer, size_t bytes, int peer, int tag, hl_request *request)
 {
     mpi_transport *t = of(super);
+    *request = (hl_request){.peer = peer, .tag = tag};
     HL_TRY(hl_mpi_irecv(t->c, t->comm, buffer, bytes, peer, tag, native(request)));
     request->state = HL_REQUEST_POSTED;
     return HALO_OK;
 }
 
+static halo_status mpi_prepare_send(hl_transport *super, const void *buffer, size_t bytes, int peer, int tag, hl_request *request)
+{
+    mpi_transport *t = of(super);
+    *request = (hl_request){.peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes};
+    HL_TRY(hl_mpi_send_init(t->c, t->comm, buffer, bytes, peer, tag, native(request)));
+    request->lasting = true;
+    return HALO_OK;
+}
+
+/* Of a receive `buffer` stays NULL: that is how start tells them apart. */
+static halo_status mpi_prepare_recv(hl_transport *super, void *buffer, size_t bytes, int peer, int tag, hl_request *request)
+{
+    mpi_transport *t = of(super);
+    *request = (hl_request){.peer = peer, .tag = tag, .bytes = bytes};
+    HL_TRY(hl_mpi_recv_init(t->c, t->comm, buffer, bytes, peer, tag, native(request)));
+    request->lasting = true;
+    return HALO_OK;
+}
+
+static halo_status mpi_start(hl_transport *super, hl_request *request)
+{
+    mpi_transport *t = of(super);
+    return request->buffer ? let_go(t, request) : post_send(t, request);
+}
+
+static void mpi_release(hl_transport *super, hl_request *request)
+{
+    (void)super;
+    MPI_Request_free(native(request));
+}
+
+/* A lasting request that is over stays: inactive. */
 static halo_status mpi_test(hl_transport *super, hl_request *request, bool *done)
 {
     mpi_transport *t = of(super);
@@ -101,8 +143,24 @@ static void mpi_close(hl_transport *super)
     free(t);
 }
 
-static const hl_transport_ops mpi_ops = {
-    .isend = mpi_isend, .irecv = mpi_irecv, .test = mpi_test, .probe = mpi_probe, .close = mpi_close, .allreduce = mpi_allreduce};
+static const hl_transport_ops mpi_ops = {.isend = mpi_isend,
+                                         .irecv = mpi_irecv,
+                                         .test = mpi_test,
+                                         .probe = mpi_probe,
+                                         .close = mpi_close,
+                                         .allreduce = mpi_allreduce,
+                                         .prepare_send = mpi_prepare_send,
+                                         .prepare_recv = mpi_prepare_recv,
+                                         .start = mpi_start,
+                                         .release = mpi_release};
+
+/* What MPI says of the communicator, or the least that the standard allows. */
+static int largest_tag(void)
+{
+    int *most = NULL, known = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known);
+    return known && most ? *most : 32767;
+}
 
 halo_status hl_transport_open(halo_context *ctx, hl_transport **out)
 {
@@ -112,11 +170,13 @@ halo_status hl_transport_open(halo_context *ctx, hl_transport **out)
     HL_TRY(hl_calloc(ctx, 1, sizeof(*t), "a transport", &t));
     *t = (mpi_transport){.super = {.ops = &mpi_ops, .ctx = ctx, .rank = ctx->rank, .ranks = ctx->ranks}, .c = c};
     halo_status st = hl_mpi_check(ctx, MPI_Comm_dup(c->world, &t->comm), "MPI_Comm_dup");
-    if (st == HALO_OK)
-        *out = &t->super;
-    else
+    if (st != HALO_OK) {
         free(t);
-    return st;
+        return st;
+    }
+    t->super.tag_most = largest_tag();
+    *out = &t->super;
+    return HALO_OK;
 }
 
 void hl_transport_close(hl_transport *t)

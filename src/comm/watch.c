@@ -29,6 +29,14 @@ void hl_comm_stall(halo_context *ctx, double seconds)
     if (ctx->comm) ctx->comm->stall = seconds > 0 ? seconds : 0;
 }
 
+double hl_comm_stall_limit(const struct halo_comm *c) { return hl_outermost(c->ctx)->comm->stall; }
+
+int hl_comm_outer_rank(const struct halo_comm *c, int rank)
+{
+    for (const halo_context *ctx = c->ctx; ctx->outer; ctx = ctx->outer) rank = ctx->comm->first + rank * ctx->comm->stride;
+    return rank;
+}
+
 static bool arrived(struct halo_comm *c, int tag, uint64_t *value, int *from)
 {
     MPI_Status s;
@@ -75,7 +83,7 @@ static int missing(const watch *g, char *text, size_t size)
     text[0] = 0;
     for (int r = first_peer(g->c); r <= last_peer(g->c); r++) {
         if (g->here[r] || ++n > 8 || used >= size) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%d", n > 1 ? ", " : "", r);
+        used += (size_t)snprintf(text + used, size - used, "%s%d", n > 1 ? ", " : "", hl_comm_outer_rank(g->c, r));
     }
     if (n > 8 && used < size) snprintf(text + used, size - used, " and %d more", n - 8);
     return n;
@@ -89,13 +97,14 @@ static halo_status look_around(watch *g)
     uint64_t at;
     int from;
     double now = hl_now();
-    if (now - g->since < c->stall) return HALO_OK;
+    double limit = hl_comm_stall_limit(c);
+    if (now - g->since < limit) return HALO_OK;
     if (g->asked == 0) return ask(g);
     while (arrived(c, HL_TAG_HERE, &at, &from))
         if (at == c->met) g->here[from] = true;
     int n = missing(g, who, sizeof(who));
     /* rank 0 speaks first, because it hears of all */
-    double patience = fmin(HL_PATIENCE, c->stall) + (c->place.rank == 0 ? 0 : c->stall + HL_PATIENCE);
+    double patience = fmin(HL_PATIENCE, limit) + (c->place.rank == 0 ? 0 : limit + HL_PATIENCE);
     if (n == 0) g->since = now, g->asked = 0, free(g->here), g->here = NULL;
     if (n == 0 || now - g->asked < patience) return HALO_OK;
     return hl_fail(c->ctx, HALO_ERR_COMM, "no progress for %.1f s: rank%s %s do%s not come to where the others wait", now - g->since, n > 1 ? "s" : "", who, n > 1 ? "" : "es");
@@ -129,7 +138,7 @@ halo_status hl_watch(struct halo_comm *c, MPI_Request *request)
 
 halo_status hl_comm_gate(struct halo_comm *c)
 {
-    if (c->stall <= 0) return HALO_OK;
+    if (hl_comm_stall_limit(c) <= 0) return HALO_OK;
     MPI_Request barrier;
     HL_MPI(c->ctx, MPI_Ibarrier(c->world, &barrier));
     return hl_watch(c, &barrier);
@@ -138,7 +147,7 @@ halo_status hl_comm_gate(struct halo_comm *c)
 halo_status hl_watched_allreduce(struct halo_comm *c, void *buffer, int count, MPI_Datatype type, MPI_Op op)
 {
     MPI_Request r;
-    if (c->stall <= 0) {
+    if (hl_comm_stall_limit(c) <= 0) {
         HL_MPI(c->ctx, MPI_Allreduce(MPI_IN_PLACE, buffer, count, type, op, c->world));
         return HALO_OK;
     }
