@@ -91,9 +91,12 @@ static void copy_row(const float *x, float *y, int64_t n, int64_t stride, bool f
 void hl_augment(const float *x, float *y, int64_t channels, const int64_t ext[3], hl_symmetry s,
                 const int64_t shift[3])
 {
-    const int64_t stride[3] = {ext[1] * ext[2], ext[2], 1}, cells = ext[0] * ext[1] * ext[2];
+    const int64_t cells = ext[0] * ext[1] * ext[2];
     const int a = s.axis[0], b = s.axis[1], w = s.axis[2];
-    for (int k = 0; k < 3; k++) HL_BUG_UNLESS(ext[s.axis[k]] == ext[k] && shift[k] >= 0 && shift[k] < ext[k]);
+    int64_t in[3];
+    for (int k = 0; k < 3; k++) in[s.axis[k]] = ext[k];
+    const int64_t stride[3] = {in[1] * in[2], in[2], 1};
+    for (int k = 0; k < 3; k++) HL_BUG_UNLESS(shift[k] >= 0 && shift[k] < in[k]);
     for (int64_t c = 0; c < channels; c++, x += cells)
         for (int64_t i = 0; i < ext[0]; i++) {
             const float *plane = x + source_index(i, ext[0], s.flip[0], shift[a]) * stride[a];

@@ -123,9 +123,9 @@ void hl_files_free(hl_files *f)
 
 /* ------------------------------------------------------------------------------------------- open volumes */
 
-void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes)
+void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes, hl_read_count *count)
 {
-    *o = (hl_open_files){.files = files, .dataset = dataset, .axes = axes};
+    *o = (hl_open_files){.files = files, .dataset = dataset, .axes = axes, .count = count};
     for (int i = 0; i < HL_OPEN_MOST; i++) o->slot[i].file = -1;
 }
 
@@ -151,7 +151,7 @@ static halo_status check_rank(const hl_h5_data *d, const char *axes)
 static halo_status open_slot(const hl_open_files *o, int64_t file, hl_open_volume *s)
 {
     hl_h5_data *d = NULL;
-    HL_TRY(hl_h5_open(o->files->ctx, o->files->path[file], &s->h5));
+    HL_TRY(hl_h5_open_counted(o->files->ctx, o->files->path[file], o->count, &s->h5));
     halo_status st = hl_h5_data_open(s->h5, o->dataset, o->cache_bytes, &d);
     if (st == HALO_OK) st = check_rank(d, o->axes);
     if (st == HALO_OK) {

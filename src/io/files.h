@@ -38,12 +38,13 @@ enum { HL_OPEN_MOST = 16 };
 typedef struct hl_open_files {
     const hl_files *files;
     const char *dataset, *axes;
+    hl_read_count *count; /* of what is read of them */
     int64_t cache_bytes;
     uint64_t clock;
     hl_open_volume slot[HL_OPEN_MOST];
 } hl_open_files;
 
-void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes);
+void hl_open_files_init(hl_open_files *o, const hl_files *files, const char *dataset, const char *axes, hl_read_count *count);
 /* The dataset's rank is checked against axes ("[64, 64] int16, expected a dataset of rank 4: d h w c"). Valid
  * until the next get. */
 halo_status hl_open_files_get(hl_open_files *o, int64_t file, hl_volume **volume);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* h5.c -- files, attributes, lists; datasets are in h5data.c. See h5.h. */
-#include "io/h5.h"
+#include "io/h5count.h"
 #include "io/io.h"
 
 #include <errno.h>
@@ -90,54 +90,63 @@ static halo_status look_at_file(halo_context *ctx, const char *path, int64_t *by
     return HALO_OK;
 }
 
-static halo_status open_id(halo_context *ctx, const char *path, hid_t *id)
+static halo_status open_id(halo_context *ctx, const char *path, hl_read_count *count, hid_t *id, hid_t *driver)
 {
     hl_h5_guard g;
     hl_h5_enter(&g);
     htri_t is = H5Fis_hdf5(path);
     hid_t fapl = read_access();
-    *id = is == 0 ? -1 : H5Fopen(path, H5F_ACC_RDONLY, fapl);
+    *driver = fapl >= 0 && count ? hl_h5_count(fapl, count) : -1;
+    *id = is == 0 || (count && *driver < 0) ? -1 : H5Fopen(path, H5F_ACC_RDONLY, fapl);
     if (*id < 0 && is != 0) hl_h5_cause(&g);
     if (fapl >= 0) H5Pclose(fapl);
+    if (*id < 0 && *driver >= 0) H5FDunregister(*driver);
     hl_h5_leave(&g);
     if (*id >= 0) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_FORMAT, "cannot open '%s': %s", path,
                    is == 0 ? "not an HDF5 file" : g.cause);
 }
 
-static void close_id(hid_t id)
+static void close_id(hid_t id, hid_t driver)
 {
     hl_h5_guard g;
     hl_h5_enter(&g);
     H5Fclose(id);
+    if (driver >= 0) H5FDunregister(driver);
     hl_h5_leave(&g);
 }
 
 halo_status hl_h5_open(halo_context *ctx, const char *path, hl_h5 **out)
 {
+    return hl_h5_open_counted(ctx, path, NULL, out);
+}
+
+halo_status hl_h5_open_counted(halo_context *ctx, const char *path, hl_read_count *count, hl_h5 **out)
+{
     int64_t bytes = 0;
-    hid_t id = -1;
+    hid_t id = -1, driver = -1;
     HL_TRY(look_at_file(ctx, path, &bytes));
-    HL_TRY(open_id(ctx, path, &id));
+    HL_TRY(open_id(ctx, path, count, &id, &driver));
     hl_h5 *f = NULL;
     halo_status st = HALO_OK;
     HL_GOTO(st, hl_calloc(ctx, 1, sizeof(*f), "an HDF5 file", &f), close_file);
     HL_GOTO(st, hl_strdup(ctx, path, &f->path), close_file);
     f->ctx = ctx;
     f->id = id;
+    f->driver = driver;
     f->bytes = bytes;
     *out = f;
     return HALO_OK;
 close_file:
     free(f);
-    close_id(id);
+    close_id(id, driver);
     return st;
 }
 
 void hl_h5_close(hl_h5 *f)
 {
     if (!f) return;
-    close_id(f->id);
+    close_id(f->id, f->driver);
     free(f->path);
     free(f);
 }

@@ -21,6 +21,7 @@
 
 #include "base/str.h"
 #include "io/convert.h"
+#include "io/io.h"
 
 #include <hdf5.h>
 
@@ -45,13 +46,15 @@ const char *hl_h5_cause(hl_h5_guard *g);
 typedef struct hl_h5 {
     halo_context *ctx;
     char *path;
-    hid_t id;
-    int64_t bytes; /* size of the file */
+    hid_t id, driver; /* driver: of the count, -1 where nothing is counted */
+    int64_t bytes;    /* size of the file */
 } hl_h5;
 
 /* Opens read-only. HALO_ERR_IO: it cannot be opened; HALO_ERR_FORMAT: it is no HDF5 file, or truncated, or
  * broken. */
 halo_status hl_h5_open(halo_context *ctx, const char *path, hl_h5 **file);
+/* Bytes read of the file, and of files behind its virtual datasets, are added to *count, which outlives it. */
+halo_status hl_h5_open_counted(halo_context *ctx, const char *path, hl_read_count *count, hl_h5 **file);
 void hl_h5_close(hl_h5 *file); /* NULL is allowed */
 
 bool hl_h5_has(hl_h5 *file, const char *name);

@@ -43,31 +43,34 @@ static int64_t file_of(const halo_source *h, int64_t row)
     return lo;
 }
 
-/* A volume of y: the sub-volume where that of x is, which may be all. With the lock held. */
-static halo_status read_target(halo_source *h, int64_t file, int64_t row, const int64_t lo[3], float *y)
+/* Of x or y: the cut of the sub-volume, which may be all, and is at the same place in both. */
+static halo_status read_volume(halo_source *h, hl_open_files *open, int64_t sample, int64_t channels,
+                               const hl_cut *cut, halo_dtype to, void *out)
 {
+    int64_t row = h->row[sample / h->crops.count], file = file_of(h, row);
+    hl_cut in_file = hl_crop_cut(&h->crops, sample % h->crops.count, cut);
     hl_volume *v;
-    HL_TRY(hl_open_files_get(&h->open_y, file, &v));
-    return hl_volume_read(v, row, h->base.info.targets, lo, h->base.info.target_ext, HALO_F32, y,
-                          &h->scratch, &h->capacity);
+    pthread_mutex_lock(&h->lock);
+    halo_status st = hl_open_files_get(open, file, &v);
+    if (st == HALO_OK)
+        st = hl_volume_read(v, row - h->first[file], channels, &in_file, to, out, &h->scratch, &h->capacity);
+    pthread_mutex_unlock(&h->lock);
+    return st;
 }
 
-static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
+static halo_status read_cut(hl_source *source, int64_t sample, const hl_cut *cut, void *x)
 {
     halo_source *h = (halo_source *)source;
-    int64_t row = h->row[sample / h->crops.count], file = file_of(h, row), lo[3];
+    return read_volume(h, &h->open, sample, source->info.ext[0], cut, source->info.dtype, x);
+}
+
+static halo_status read_target(hl_source *source, int64_t sample, const hl_cut *cut, float *y)
+{
+    halo_source *h = (halo_source *)source;
     size_t targets = (size_t)source->info.targets;
-    hl_volume *v;
-    hl_crop_at(&h->crops, sample % h->crops.count, lo);
-    pthread_mutex_lock(&h->lock);
-    halo_status st = hl_open_files_get(&h->open, file, &v);
-    if (st == HALO_OK)
-        st = hl_volume_read(v, row - h->first[file], source->info.ext[0], lo, h->crops.ext,
-                            source->info.dtype, x, &h->scratch, &h->capacity);
-    if (st == HALO_OK && h->volumes) st = read_target(h, file, row - h->first[file], lo, y);
-    pthread_mutex_unlock(&h->lock);
-    if (targets && !h->volumes) memcpy(y, h->y + (size_t)row * targets, targets * sizeof(*y));
-    return st;
+    if (h->volumes) return read_volume(h, &h->open_y, sample, source->info.targets, cut, HALO_F32, y);
+    if (targets) memcpy(y, h->y + (size_t)h->row[sample / h->crops.count] * targets, targets * sizeof(*y));
+    return HALO_OK;
 }
 
 static int64_t group_of(hl_source *source, int64_t sample)
@@ -101,7 +104,7 @@ static void close_source(hl_source *source)
 }
 
 static const hl_source_ops halo_ops = {
-    .name = "halo", .read = read_sample, .group_of = group_of, .id_of = id_of, .close = close_source};
+    .name = "halo", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source};
 
 /* ------------------------------------------------------------------------------------------------ targets */
 
@@ -518,8 +521,8 @@ halo_status hl_halo_open(halo_context *ctx, const hl_source_options *o, hl_sourc
     HL_TRY(hl_calloc(ctx, 1, sizeof(*h), "a source", &h));
     h->base.ops = &halo_ops;
     h->base.ctx = ctx;
-    hl_open_files_init(&h->open, &h->files, "x", "ncdhw");
-    hl_open_files_init(&h->open_y, &h->files, "y", "ncdhw");
+    hl_open_files_init(&h->open, &h->files, "x", "ncdhw", &h->base.count);
+    hl_open_files_init(&h->open_y, &h->files, "y", "ncdhw", &h->base.count);
     pthread_mutex_init(&h->lock, NULL); /* the default kind cannot fail on Linux */
     halo_status st = set_up(h, o);
     if (st == HALO_OK)

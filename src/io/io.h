@@ -5,7 +5,7 @@
  * A *source* is a set of samples of equal shape with random access: (x [C D H W] in the file's own type, y [T] float). Formats: CosmoUniverse
  * HDF5 (one file per universe, cut into sub-volumes), halo's own HDF5, synthetic. A *loader* walks a source in a seeded global order on its own
  * thread, transforms and augments, and hands out batches. All functions are not collective: each rank has its own source and loader; what a
- * rank gets is decided by (rank, ranks) in the loader's options.
+ * rank gets is decided by the loader's options: which samples by (rank, ranks), and which cells of them.
  */
 #ifndef HL_IO_H
 #define HL_IO_H
@@ -45,11 +45,21 @@ static inline bool hl_target_volumes(const hl_source_info *i) { return hl_target
 
 typedef struct hl_source hl_source;
 
+/* Bytes read from files since a source was opened: of data, and of what HDF5 needs to find them. */
+typedef struct hl_read_count { _Atomic int64_t data, other; } hl_read_count;
+
+/* The cells [lo, lo + ext) of a volume, D H W. Beyond its border they are those of the other side: whoever asks for them has periodic axes. */
+typedef struct hl_cells { int64_t lo[3], ext[3]; } hl_cells;
+
+/* A part of such cells that lies inside the volume, and its place: the cell `at` of an array of extents `into`. */
+typedef struct hl_cut { int64_t lo[3], ext[3], at[3], into[3]; } hl_cut;
+
 typedef struct hl_source_ops { /* one static const table per format */
     const char *name;
-    /* Thread-safe after open: the loader's thread and the caller may both read. x: host array of C D H W in info.dtype; y: [targets, D, H, W], hl_target_values
-     * of them. */
-    halo_status (*read)(hl_source *s, int64_t sample, void *x, float *y);
+    /* Thread-safe after open: the loader's thread and the caller may both read. The cut to its place in x [C, into], in info.dtype. */
+    halo_status (*read)(hl_source *s, int64_t sample, const hl_cut *cut, void *x);
+    /* Targets that are volumes: the cut to its place in y [targets, into]; numbers: y [targets], whatever the cut. */
+    halo_status (*target)(hl_source *s, int64_t sample, const hl_cut *cut, float *y);
     int64_t (*group_of)(hl_source *s, int64_t sample);
     /* Writes a printable id ("ics_2019-03_a123.hdf5#5") */
     void (*id_of)(hl_source *s, int64_t sample, char *out, size_t size);
@@ -60,6 +70,7 @@ struct hl_source { /* every source begins with this */
     const hl_source_ops *ops;
     halo_context *ctx;
     hl_source_info info;
+    hl_read_count count;
 };
 
 typedef struct hl_source_options {
@@ -80,6 +91,12 @@ typedef struct hl_source_options {
 
 halo_status hl_source_open(halo_context *ctx, const hl_source_options *options, hl_source **source);
 void hl_source_close(hl_source *source);
+/* The cells x_cells of a sample to x [C, ext], in info.dtype, and y_cells of its targets to y [targets, ext] (numbers: y [targets]). NULL cells: all. x or y may be
+ * NULL. Thread-safe. */
+halo_status hl_source_read(hl_source *source, int64_t sample, const hl_cells *x_cells, void *x, const hl_cells *y_cells, float *y);
+/* Bytes that reading cost so far, counted where the files are read; data: without what finds them. */
+static inline int64_t hl_source_bytes(const hl_source *source) { return source ? source->count.data + source->count.other : 0; }
+static inline int64_t hl_source_data_bytes(const hl_source *source) { return source ? source->count.data : 0; }
 
 /* ----------------------------------------------------------------------------------------------------------- loader */
 
@@ -88,7 +105,9 @@ typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_STANDARD, 
 
 typedef struct hl_loader_options {
     int64_t batch;         /* samples of one global step */
-    int rank, ranks;       /* this rank takes its share of each global batch (first blocks one larger) */
+    int rank, ranks;       /* this rank takes its share of each global batch (first blocks one larger); those that hold parts of the same samples are one here */
+    hl_cells x, y;         /* what it takes of each sample, and of targets that are volumes; extents 0: all. Of the sample as it is turned and shifted */
+    hl_cells own;          /* where x is not all: those of x that count in sums over a sample. Every cell is some rank's own, and of one only */
     bool shuffle;          /* permutation = f(seed, epoch) of the global list, then split */
     bool drop_last;        /* training drops the last partial batch; evaluation pads it with weight 0 */
     hl_transform transform[4];
@@ -101,11 +120,15 @@ typedef struct hl_loader_options {
     int64_t first, count;  /* sub-range of samples, count 0 = all */
 } hl_loader_options;
 
+/* Of values: how many, their mean and the sum of squares of what differs from it. */
+typedef struct hl_moments { double n, mean, sum; } hl_moments;
+
 typedef struct hl_loaded { /* valid until the next call of hl_loader_next */
     int64_t samples;       /* of this rank, padding samples included */
     int64_t first_sample;  /* global index in the batch of the first one */
-    float *x;              /* [samples, C, D, H, W] transformed */
+    float *x;              /* [samples, C, D, H, W] transformed, but for what hl_loader_pending says; D H W: of the cells asked for */
     float *y;              /* [samples, T], or [samples, T, D, H, W] where targets are volumes, turned and shifted as x is */
+    hl_moments *moments;   /* [samples]: of the own cells, where transforms are pending; 0 for padding */
     double *weight;        /* [samples]: 1, or 0 for padding */
     int64_t *id;           /* [samples]: sample number in the source, -1 for padding */
     double weight_sum;     /* over all ranks */
@@ -122,6 +145,18 @@ halo_status hl_loader_start(hl_loader *loader, int64_t epoch, int64_t step);
 /* Next batch of the epoch; *batch NULL at its end. A NaN or infinity in a sample: HALO_ERR_NONFINITE naming file, sample and voxel. */
 halo_status hl_loader_next(hl_loader *loader, const hl_loaded **batch);
 void hl_loader_destroy(hl_loader *loader);
+
+/*
+ * A transform that needs a whole sample cannot be done by a loader that reads a part. It and those after it are left to who can ask the ranks that hold the other
+ * parts: from the transform number hl_loader_pending on, which is *transforms where nothing is left. Each in turn: moments of the own cells (of the first, they
+ * are in hl_loaded), merged over these ranks (hl_moments_merge, in one order on all), then hl_loader_apply. HALO_ERR_NONFINITE as hl_loader_next.
+ */
+int hl_loader_pending(const hl_loader *loader, int *transforms);
+bool hl_loader_needs(const hl_loader *loader, int transform); /* whether this one needs moments */
+void hl_loader_moments(const hl_loader *loader, const hl_loaded *batch, hl_moments *moments);
+halo_status hl_loader_apply(hl_loader *loader, const hl_loaded *batch, int transform, const hl_moments *all);
+/* Both together, by Chan, Golub and LeVeque (Algorithms for computing the sample variance, 1983). */
+hl_moments hl_moments_merge(hl_moments a, hl_moments b);
 
 /* Element `i` of the permutation of [0, n) for (seed, epoch): Fisher-Yates by counter-based numbers. `order` has room for n. */
 void hl_permutation(uint64_t seed, int64_t epoch, int64_t n, int64_t *order);

@@ -6,6 +6,9 @@
  * them that is its own by the block algebra. So every rank makes the same number of steps whatever the sizes.
  * Evaluation fills the last batch with samples of weight 0.
  *
+ * Of each sample it reads the cells that it is asked for. Those of a turned and shifted sample are cells of the sample
+ * in the file (cells.h): these are read, and turned.
+ *
  * The ring has prefetch + 2 slots: one that the consumer holds, one being filled, the rest ready. A slot is
  * in one state at a time:
  *
@@ -19,8 +22,8 @@
 #include "base/context.h"
 #include "base/topology.h"
 #include "base/trace.h"
+#include "io/cells.h"
 #include "io/convert.h"
-#include "io/pipeline.h"
 #include "tensor/block.h"
 
 #include <pthread.h>
@@ -34,12 +37,21 @@ typedef struct slot {
     hl_loaded batch;
 } slot;
 
+/* What is taken of x, or of targets that are volumes. */
+typedef struct aim {
+    hl_cells cells;  /* as handed out */
+    hl_cells from;   /* of the sample being loaded, as in the file */
+    int64_t rest[3]; /* that is then still to be shifted */
+} aim;
+
 struct hl_loader {
     halo_context *ctx;
     hl_source *source;
     hl_loader_options o;
-    int64_t samples, steps, cells; /* samples in use; steps per epoch; C D H W */
-    int64_t values;                /* of the targets of a sample */
+    int64_t samples, steps, cells; /* samples in use; steps per epoch; C D H W of what is taken */
+    int64_t values;                /* likewise of the targets of a sample */
+    aim x, y;                      /* who fills uses these alone */
+    int pending;                   /* transforms done here */
     hl_range share;                /* of each batch */
     float *log_table;              /* NULL unless log1p of small integers comes first */
     void *raw;                     /* one sample as read */
@@ -63,24 +75,26 @@ struct hl_loader {
 
 /* --------------------------------------------------------------------------------------------- one sample */
 
+/* Value number `at` of those read of the sample; -1: the sample as a whole. */
 static halo_status bad_value(hl_loader *l, int64_t id, int64_t at, const char *what, float value)
 {
     char name[160];
-    const int64_t *e = l->source->info.ext;
+    int64_t in[3], cells = hl_cells_count(&l->x.from);
     l->source->ops->id_of(l->source, id, name, sizeof(name));
     if (at < 0)
         return hl_fail(l->ctx, HALO_ERR_NONFINITE, "sample '%s' (number %" PRId64 "): %s", name, id, what);
+    hl_cells_at(&l->x.from, l->source->info.ext + 1, at % cells, in);
     return hl_fail(l->ctx, HALO_ERR_NONFINITE,
                    "sample '%s' (number %" PRId64 "): %s %g in voxel [c %" PRId64 ", d %" PRId64
                    ", h %" PRId64 ", w %" PRId64 "]",
-                   name, id, what, (double)value, at / (e[1] * e[2] * e[3]), at / (e[2] * e[3]) % e[1],
-                   at / e[3] % e[2], at % e[3]);
+                   name, id, what, (double)value, at / cells, in[0], in[1], in[2]);
 }
 
 static halo_status bad_transform(hl_loader *l, int64_t id, hl_transform kind, int64_t at, float value)
 {
     switch (kind) {
     case HL_LOG1P:
+        if (at < 0) return bad_value(l, id, at, "log1p is not defined for what the transforms before it make", 0);
         return bad_value(l, id, at, "log1p is not defined for", value);
     case HL_OVER_MEAN:
         return bad_value(l, id, -1, "its mean is 0 or not finite, so that it cannot be divided by it", 0);
@@ -112,50 +126,116 @@ static halo_status prepare(hl_loader *l, int64_t id, float *x)
         bad = hl_first_nonfinite(x, l->cells);
         if (bad < l->cells) return bad_value(l, id, bad, "not a finite number:", x[bad]);
     }
-    for (int k = first; k < l->o.transforms; k++) {
+    for (int k = first; k < l->pending; k++) {
         if (l->o.transform[k] == HL_STANDARD)
             hl_standardise(x, l->cells, l->o.mean, l->o.std);
         else if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
             return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
     }
-    if (l->o.transforms > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
+    if (l->pending > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
         return bad_value(l, id, bad, "after its transforms it holds", x[bad]);
     return HALO_OK;
 }
 
-/* Target volumes share the sample's symmetry and shift. */
-static void augment(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
+/* Draws the sample's symmetry, which is returned, and shift, and finds what to read. Target volumes share them. */
+static hl_symmetry take_aim(hl_loader *l, int64_t epoch, int64_t id)
 {
     const hl_source_info *info = &l->source->info;
     int64_t shift[3] = {0, 0, 0};
-    int symmetry = l->o.cube ? hl_draw_symmetry(l->o.seed, epoch, id) : 0;
+    hl_symmetry s = hl_symmetry_of(l->o.cube ? hl_draw_symmetry(l->o.seed, epoch, id) : 0);
     if (l->o.shift) hl_draw_shift(l->o.seed, epoch, id, info->ext + 1, shift);
-    hl_augment(l->plain, x, info->ext[0], info->ext + 1, hl_symmetry_of(symmetry), shift);
-    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, info->target_ext, hl_symmetry_of(symmetry), shift);
+    hl_cells_before(&l->x.cells, info->ext + 1, s, shift, &l->x.from, l->x.rest);
+    if (hl_target_volumes(info)) hl_cells_before(&l->y.cells, info->target_ext, s, shift, &l->y.from, l->y.rest);
+    return s;
 }
 
 /* Targets that are numbers were looked at when the source was opened. */
 static halo_status check_target(hl_loader *l, int64_t id, const float *y)
 {
     const hl_source_info *info = &l->source->info;
-    const int64_t *e = info->target_ext, at = hl_first_nonfinite(y, l->values);
+    int64_t in[3], at = hl_first_nonfinite(y, l->values), cells = hl_cells_count(&l->y.from);
     char name[160];
     if (at == l->values) return HALO_OK;
+    hl_cells_at(&l->y.from, info->target_ext, at % cells, in);
     l->source->ops->id_of(l->source, id, name, sizeof(name));
     return hl_fail(l->ctx, HALO_ERR_NONFINITE,
                    "sample '%s' (number %" PRId64 "): target '%s' is not finite in voxel [d %" PRId64 ", h %" PRId64
                    ", w %" PRId64 "]",
-                   name, id, info->target[at / (e[0] * e[1] * e[2])].name, at / (e[1] * e[2]) % e[0],
-                   at / e[2] % e[1], at % e[2]);
+                   name, id, info->target[at / cells].name, in[0], in[1], in[2]);
 }
 
 static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
 {
+    const hl_source_info *info = &l->source->info;
     float *target = l->plain_y ? l->plain_y : y;
-    HL_TRY(l->source->ops->read(l->source, id, l->raw, target));
+    hl_symmetry s = take_aim(l, epoch, id);
+    HL_TRY(hl_source_read(l->source, id, &l->x.from, l->raw, &l->y.from, target));
     HL_TRY(prepare(l, id, l->plain ? l->plain : x));
-    if (hl_target_volumes(&l->source->info)) HL_TRY(check_target(l, id, target));
-    if (l->plain) augment(l, epoch, id, x, y);
+    if (hl_target_volumes(info)) HL_TRY(check_target(l, id, target));
+    if (l->plain) hl_augment(l->plain, x, info->ext[0], l->x.cells.ext, s, l->x.rest);
+    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- transforms that are left */
+
+/* Sum over the own cells of a sample of x - about, or of its square. */
+static double own_sum(const hl_loader *l, const float *x, double about, bool squared)
+{
+    const hl_cells *all = &l->x.cells, *own = &l->o.own;
+    double sum = 0;
+    for (int64_t c = 0; c < l->source->info.ext[0]; c++)
+        for (int64_t d = 0; d < own->ext[0]; d++)
+            for (int64_t h = 0; h < own->ext[1]; h++) {
+                const float *row = x + ((c * all->ext[0] + own->lo[0] - all->lo[0] + d) * all->ext[1] + own->lo[1] - all->lo[1] + h) * all->ext[2] +
+                                   own->lo[2] - all->lo[2];
+                for (int64_t w = 0; w < own->ext[2]; w++) {
+                    double v = (double)row[w] - about;
+                    sum += squared ? v * v : v;
+                }
+            }
+    return sum;
+}
+
+static hl_moments own_moments(const hl_loader *l, const float *x)
+{
+    hl_moments m = {.n = (double)(l->source->info.ext[0] * hl_cells_count(&l->o.own))};
+    m.mean = own_sum(l, x, 0, false) / m.n;
+    m.sum = own_sum(l, x, m.mean, true);
+    return m;
+}
+
+int hl_loader_pending(const hl_loader *l, int *transforms)
+{
+    *transforms = l->o.transforms;
+    return l->pending;
+}
+
+bool hl_loader_needs(const hl_loader *l, int transform)
+{
+    return hl_transform_whole(l->o.transform[transform]);
+}
+
+void hl_loader_moments(const hl_loader *l, const hl_loaded *b, hl_moments *moments)
+{
+    for (int64_t i = 0; i < b->samples; i++)
+        moments[i] = b->id[i] < 0 ? (hl_moments){0} : own_moments(l, b->x + i * l->cells);
+}
+
+halo_status hl_loader_apply(hl_loader *l, const hl_loaded *b, int transform, const hl_moments *all)
+{
+    hl_transform kind = l->o.transform[transform];
+    int64_t bad;
+    for (int64_t i = 0; i < b->samples; i++) {
+        float *x = b->x + i * l->cells;
+        bool good = true;
+        if (b->id[i] < 0) continue;
+        if (hl_transform_whole(kind)) good = hl_transform_by(kind, all[i], x, l->cells);
+        else if (kind == HL_STANDARD) hl_standardise(x, l->cells, l->o.mean, l->o.std);
+        else good = hl_transform_apply(kind, x, l->cells, &bad);
+        if (!good) return bad_transform(l, b->id[i], kind, -1, 0);
+        if (hl_first_nonfinite(x, l->cells) < l->cells) return bad_value(l, b->id[i], -1, "after its transforms it holds what is not finite", 0);
+    }
     return HALO_OK;
 }
 
@@ -164,9 +244,10 @@ static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x
 static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
 {
     memset(b->x + i * l->cells, 0, (size_t)l->cells * sizeof(float));
-    if (b->y) memset(b->y + i * l->values, 0, (size_t)l->values * sizeof(float));
+    memset(b->y + i * l->values, 0, (size_t)l->values * sizeof(float));
     b->id[i] = -1;
     b->weight[i] = 0;
+    b->moments[i] = (hl_moments){0};
 }
 
 static bool cancelled(hl_loader *l, uint64_t generation)
@@ -196,8 +277,8 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
         if (cancelled(l, generation)) return HALO_OK;
         b->id[i] = l->o.first + (l->o.shuffle ? l->order[at + k] : at + k);
         b->weight[i] = 1;
-        HL_TRY(load_sample(l, epoch, b->id[i], b->x + i * l->cells,
-                           b->y ? b->y + i * l->values : NULL));
+        HL_TRY(load_sample(l, epoch, b->id[i], b->x + i * l->cells, b->y + i * l->values));
+        if (l->pending < l->o.transforms) b->moments[i] = own_moments(l, b->x + i * l->cells);
     }
     return HALO_OK;
 }
@@ -364,6 +445,26 @@ static halo_status check_options(hl_loader *l)
     return HALO_OK;
 }
 
+/* Options without cells ask for all of them. */
+static halo_status set_cells(hl_loader *l)
+{
+    const hl_source_info *info = &l->source->info;
+    const hl_cells *own = &l->o.own;
+    l->x.cells = hl_cells_count(&l->o.x) > 0 ? l->o.x : hl_cells_whole(info->ext + 1);
+    l->y.cells = hl_target_volumes(info) && hl_cells_count(&l->o.y) > 0 ? l->o.y : hl_cells_whole(info->target_ext);
+    l->x.from = l->x.cells;
+    l->y.from = l->y.cells;
+    l->pending = l->o.transforms;
+    if (hl_cells_are_whole(&l->x.cells, info->ext + 1)) return HALO_OK;
+    for (int k = 0; k < 3; k++)
+        if (own->ext[k] < 1 || own->lo[k] < l->x.cells.lo[k] || own->lo[k] + own->ext[k] > l->x.cells.lo[k] + l->x.cells.ext[k])
+            return hl_fail(l->ctx, HALO_ERR_USAGE, "cells %" PRId64 " + %" PRId64 " of axis %d are not among those taken, %" PRId64 " + %" PRId64, own->lo[k],
+                           own->ext[k], k, l->x.cells.lo[k], l->x.cells.ext[k]);
+    for (int k = l->o.transforms - 1; k >= 0; k--)
+        if (hl_transform_whole(l->o.transform[k])) l->pending = k;
+    return HALO_OK;
+}
+
 static halo_status count_steps(hl_loader *l)
 {
     l->samples = l->o.count ? l->o.count : l->source->info.samples - l->o.first;
@@ -383,15 +484,15 @@ static halo_status allocate_slot(hl_loader *l, slot *s)
     HL_TRY(hl_aligned(l->ctx, (size_t)values * sizeof(float), "a batch", &s->batch.x));
     HL_TRY(hl_calloc(l->ctx, (size_t)targets, sizeof(float), "targets of a batch", &s->batch.y));
     HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(double), "weights of a batch", &s->batch.weight));
+    HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(hl_moments), "moments of a batch", &s->batch.moments));
     return hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(int64_t), "numbers of a batch", &s->batch.id);
 }
 
 static halo_status allocate(hl_loader *l)
 {
     halo_dtype type = l->source->info.dtype;
-    const int64_t *e = l->source->info.ext;
-    l->cells = e[0] * e[1] * e[2] * e[3];
-    l->values = hl_target_values(&l->source->info);
+    l->cells = l->source->info.ext[0] * hl_cells_count(&l->x.cells);
+    l->values = l->source->info.targets * hl_cells_count(&l->y.cells);
     l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
     l->slots = l->o.prefetch ? l->o.prefetch + 2 : 2;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
@@ -424,6 +525,7 @@ halo_status hl_loader_create(halo_context *ctx, hl_source *source, const hl_load
     pthread_cond_init(&l->arrived, NULL);
     halo_status st = HALO_OK;
     HL_GOTO(st, check_options(l), undo);
+    HL_GOTO(st, set_cells(l), undo);
     HL_GOTO(st, count_steps(l), undo);
     HL_GOTO(st, allocate(l), undo);
     l->next_fill = l->next_take = l->steps; /* nothing until start */
@@ -458,6 +560,7 @@ void hl_loader_destroy(hl_loader *l)
         free(l->ring[i].batch.x);
         free(l->ring[i].batch.y);
         free(l->ring[i].batch.weight);
+        free(l->ring[i].batch.moments);
         free(l->ring[i].batch.id);
     }
     free(l->ring);

@@ -8,7 +8,9 @@ libhalo_core_la_SOURCES += \
 	src/io/convert.c src/io/convert.h \
 	src/io/crc32c.c src/io/crc32c.h \
 	src/io/files.c src/io/files.h \
+	src/io/cells.c src/io/cells.h \
 	src/io/h5.c src/io/h5.h \
+	src/io/h5count.c src/io/h5count.h \
 	src/io/h5data.c \
 	src/io/h5driver.c src/io/h5driver.h \
 	src/io/h5out.c src/io/h5out.h \

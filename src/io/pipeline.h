@@ -8,6 +8,14 @@
 
 /* ---------------------------------------------------------------------------------------------- transform */
 
+/* Whether it needs to know all of a sample. */
+bool hl_transform_whole(hl_transform kind);
+
+/* Of values: how many, their mean and the sum of squares of what differs from it. Sums in double. */
+hl_moments hl_moments_of(const float *x, int64_t n);
+/* A transform that needs all of a sample, with the sample's moments, on n of its values; false where it is not defined. */
+bool hl_transform_by(hl_transform kind, hl_moments all, float *x, int64_t n);
+
 /* Index of the first value that is not finite, n when all are. */
 int64_t hl_first_nonfinite(const float *x, int64_t n);
 
@@ -50,8 +58,8 @@ int hl_symmetry_after(int a, int b);
 int hl_draw_symmetry(uint64_t seed, int64_t epoch, int64_t sample);
 void hl_draw_shift(uint64_t seed, int64_t epoch, int64_t sample, const int64_t ext[3], int64_t shift[3]);
 
-/* y[c, i] = x[c, s(i) + shift mod ext] for C channels of D H W cells; y must not overlap x. Where axes are
- * exchanged, D = H = W. */
+/* y[c, i] = x[c, s(i) + shift mod extents] for C channels of D H W cells; ext: of y, so that axis s.axis[k] of x
+ * has ext[k] cells and shift[s.axis[k]] is below that. y must not overlap x. */
 void hl_augment(const float *x, float *y, int64_t channels, const int64_t ext[3], hl_symmetry s,
                 const int64_t shift[3]);
 

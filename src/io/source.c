@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c -- which format a path holds, and what the formats share. */
+#include "io/cells.h"
 #include "io/source.h"
 #include "base/str.h"
 
@@ -71,6 +72,7 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     if (!open) HL_TRY(detect(ctx, o->path, &open));
     hl_source *s;
     HL_TRY(open(ctx, o, &s));
+    s->count.data = s->count.other = 0;
     if (s->info.targets > 0 || !o->label) {
         *source = s;
         return HALO_OK;
@@ -83,6 +85,29 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
 void hl_source_close(hl_source *s)
 {
     if (s) s->ops->close(s);
+}
+
+typedef struct reading { /* of x or of y */
+    hl_source *source;
+    int64_t sample;
+    void *x;
+    float *y;
+} reading;
+
+static halo_status read_one(void *user, const hl_cut *cut)
+{
+    const reading *r = user;
+    if (r->x) return r->source->ops->read(r->source, r->sample, cut, r->x);
+    return r->source->ops->target(r->source, r->sample, cut, r->y);
+}
+
+halo_status hl_source_read(hl_source *s, int64_t sample, const hl_cells *x_cells, void *x, const hl_cells *y_cells, float *y)
+{
+    hl_cells all_x = hl_cells_whole(s->info.ext + 1), all_y = hl_cells_whole(s->info.target_ext);
+    reading of_x = {.source = s, .sample = sample, .x = x}, of_y = {.source = s, .sample = sample, .y = y};
+    if (x) HL_TRY(hl_cells_split(x_cells ? x_cells : &all_x, s->info.ext + 1, read_one, &of_x));
+    if (!y) return HALO_OK;
+    return hl_cells_split(hl_target_volumes(&s->info) && y_cells ? y_cells : &all_y, s->info.target_ext, read_one, &of_y);
 }
 
 void hl_source_free(hl_source *s)
@@ -118,6 +143,15 @@ void hl_crop_at(const hl_crops *c, int64_t index, int64_t lo[3])
     lo[2] = index % c->n[2] * c->ext[2];
     lo[1] = index / c->n[2] % c->n[1] * c->ext[1];
     lo[0] = index / c->n[2] / c->n[1] * c->ext[0];
+}
+
+hl_cut hl_crop_cut(const hl_crops *c, int64_t index, const hl_cut *cut)
+{
+    hl_cut p = *cut;
+    int64_t lo[3];
+    hl_crop_at(c, index, lo);
+    for (int k = 0; k < 3; k++) p.lo[k] += lo[k];
+    return p;
 }
 
 halo_status hl_source_fit(hl_source *s, const hl_source_options *o, const char *file, const char *shape,

@@ -21,6 +21,8 @@ typedef struct hl_crops {
 halo_status hl_crops_set(halo_context *ctx, const char *what, const int64_t box[3],
                          const hl_source_options *o, hl_crops *crops);
 void hl_crop_at(const hl_crops *crops, int64_t index, int64_t lo[3]);
+/* The cut of that sub-volume as one of the box. */
+hl_cut hl_crop_cut(const hl_crops *crops, int64_t index, const hl_cut *cut);
 
 /* Sets info.ext after channels, crop and size of the options are checked against the file's channels and box;
  * `shape` describes the dataset. */

@@ -44,60 +44,81 @@ static int64_t block_of(int64_t i, int64_t n)
     return i * BLOCKS / n;
 }
 
-static void fill_row(const synthetic_source *s, int64_t sample, int64_t channel, int64_t first, float *x,
-                     int64_t n, const double *block, double mean, double width)
+/* n cells of a row of `row` cells, from its cell `at` on; `first` is the number of its first cell. */
+static void fill_row(const synthetic_source *s, int64_t sample, int64_t channel, int64_t first, int64_t row, int64_t at,
+                     float *x, int64_t n, const double *block, double mean, double width)
 {
     uint64_t second = (uint64_t)sample << 2 | WHAT_CELLS;
     hl_random r = {{0}};
     for (int64_t i = 0; i < n; i++) {
-        int64_t index = first + i;
+        int64_t index = first + at + i;
         if (i == 0 || (index & 3) == 0)
             r = hl_philox(s->seed, HL_STREAM_SYNTHETIC, (uint64_t)channel << 40 | (uint64_t)index >> 2,
                           second);
-        x[i] = (float)(mean * (1 + width * symmetric(r.v[index & 3]) + block[block_of(i, n)]));
+        x[i] = (float)(mean * (1 + width * symmetric(r.v[index & 3]) + block[block_of(at + i, row)]));
     }
 }
 
-static void fill(const synthetic_source *s, int64_t sample, float *x, const double t[3])
+/* Row (i, j) of a cut in channel c of its array. */
+static float *row_of(const hl_cut *p, float *out, int64_t c, int64_t i, int64_t j)
+{
+    return out + ((c * p->into[0] + p->at[0] + i) * p->into[1] + p->at[1] + j) * p->into[2] + p->at[2];
+}
+
+static void fill(const synthetic_source *s, int64_t sample, const hl_cut *p, float *x, const double t[3])
 {
     const int64_t *e = s->base.info.ext;
     for (int64_t c = 0; c < e[0]; c++)
-        for (int64_t d = 0; d < e[1]; d++)
-            for (int64_t h = 0; h < e[2]; h++) {
+        for (int64_t d = p->lo[0]; d < p->lo[0] + p->ext[0]; d++)
+            for (int64_t h = p->lo[1]; h < p->lo[1] + p->ext[1]; h++) {
                 double block[BLOCKS];
                 int64_t corner = (block_of(d, e[1]) * BLOCKS + block_of(h, e[2])) * BLOCKS,
                         row = (d * e[2] + h) * e[3];
                 for (int b = 0; b < BLOCKS; b++)
                     block[b] = 0.4 * t[2] * number_of(s, sample, WHAT_BLOCKS, c, corner + b);
-                fill_row(s, sample, c, row, x, e[3], block, 2 * (1 + 0.3 * t[1]), 0.35 * (1 + 0.6 * t[0]));
-                x += e[3];
+                fill_row(s, sample, c, row, e[3], p->lo[2], row_of(p, x, c, d - p->lo[0], h - p->lo[1]), p->ext[2], block,
+                         2 * (1 + 0.3 * t[1]), 0.35 * (1 + 0.6 * t[0]));
             }
 }
 
-static void fill_target(const synthetic_source *s, int64_t sample, float *y, double strength)
+static void fill_target(const synthetic_source *s, int64_t sample, const hl_cut *p, float *y, double strength)
 {
     const hl_source_info *info = &s->base.info;
     const int64_t *e = info->target_ext;
     for (int64_t k = 0; k < info->targets; k++)
-        for (int64_t d = 0; d < e[0]; d++)
-            for (int64_t h = 0; h < e[1]; h++) {
+        for (int64_t d = p->lo[0]; d < p->lo[0] + p->ext[0]; d++)
+            for (int64_t h = p->lo[1]; h < p->lo[1] + p->ext[1]; h++) {
                 double block[BLOCKS];
+                float *row = row_of(p, y, k, d - p->lo[0], h - p->lo[1]);
                 int64_t corner = (block_of(d, e[0]) * BLOCKS + block_of(h, e[1])) * BLOCKS;
                 for (int b = 0; b < BLOCKS; b++)
                     block[b] = strength * number_of(s, sample, WHAT_BLOCKS, k % info->ext[0], corner + b);
-                for (int64_t w = 0; w < e[2]; w++) *y++ = (float)block[block_of(w, e[2])];
+                for (int64_t w = 0; w < p->ext[2]; w++) row[w] = (float)block[block_of(p->lo[2] + w, e[2])];
             }
 }
 
-static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
+static void numbers_of(const synthetic_source *s, int64_t sample, double t[3])
+{
+    for (int k = 0; k < 3; k++) t[k] = (double)(float)number_of(s, sample, WHAT_TARGETS, 0, k);
+}
+
+static halo_status read_cut(hl_source *source, int64_t sample, const hl_cut *cut, void *x)
+{
+    const synthetic_source *s = (const synthetic_source *)source;
+    double t[3];
+    numbers_of(s, sample + s->first, t);
+    fill(s, sample + s->first, cut, x, t);
+    return HALO_OK;
+}
+
+static halo_status read_target(hl_source *source, int64_t sample, const hl_cut *cut, float *y)
 {
     const synthetic_source *s = (const synthetic_source *)source;
     double t[3];
     sample += s->first;
-    for (int k = 0; k < 3; k++) t[k] = (double)(float)number_of(s, sample, WHAT_TARGETS, 0, k);
-    fill(s, sample, x, t);
+    numbers_of(s, sample, t);
     if (hl_target_volumes(&source->info)) {
-        fill_target(s, sample, y, t[2]);
+        fill_target(s, sample, cut, y, t[2]);
         return HALO_OK;
     }
     for (int k = 0; k < source->info.targets; k++)
@@ -117,7 +138,7 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
 }
 
 static const hl_source_ops synthetic_ops = {
-    .name = "synthetic", .read = read_sample, .group_of = group_of, .id_of = id_of, .close = hl_source_free};
+    .name = "synthetic", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = hl_source_free};
 
 static halo_status set_targets(synthetic_source *s, const hl_source_options *o)
 {

@@ -53,26 +53,44 @@ static bool log1p_all(float *x, int64_t n, int64_t *bad)
     return true;
 }
 
-static bool over_mean(float *x, int64_t n)
-{
-    double mean = mean_of(x, n);
-    if (mean == 0) return false;
-    for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] / mean);
-    return true;
-}
 
 void hl_standardise(float *x, int64_t n, double mean, double std)
 {
     for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
 }
 
-static bool zscore(float *x, int64_t n)
+bool hl_transform_whole(hl_transform kind)
 {
-    double mean = mean_of(x, n), s = 0;
-    for (int64_t i = 0; i < n; i++) s += ((double)x[i] - mean) * ((double)x[i] - mean);
-    double std = sqrt(s / (double)n);
+    return kind == HL_OVER_MEAN || kind == HL_ZSCORE;
+}
+
+hl_moments hl_moments_of(const float *x, int64_t n)
+{
+    hl_moments m = {.n = (double)n};
+    if (n == 0) return m;
+    m.mean = mean_of(x, n);
+    for (int64_t i = 0; i < n; i++) m.sum += ((double)x[i] - m.mean) * ((double)x[i] - m.mean);
+    return m;
+}
+
+hl_moments hl_moments_merge(hl_moments a, hl_moments b)
+{
+    if (a.n == 0) return b;
+    if (b.n == 0) return a;
+    double all = a.n + b.n, d = b.mean - a.mean;
+    return (hl_moments){.n = all, .mean = a.mean + d * b.n / all, .sum = a.sum + b.sum + d * d * a.n * b.n / all};
+}
+
+bool hl_transform_by(hl_transform kind, hl_moments all, float *x, int64_t n)
+{
+    if (kind == HL_OVER_MEAN) {
+        if (all.mean == 0) return false;
+        for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] / all.mean);
+        return true;
+    }
+    double std = sqrt(all.sum / all.n);
     if (!(std > 0)) return false;
-    hl_standardise(x, n, mean, std);
+    hl_standardise(x, n, all.mean, std);
     return true;
 }
 
@@ -80,16 +98,9 @@ bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad)
 {
     *bad = -1;
     if (n == 0) return true;
-    switch (kind) {
-    case HL_LOG1P:
-        return log1p_all(x, n, bad);
-    case HL_OVER_MEAN:
-        return over_mean(x, n);
-    case HL_ZSCORE:
-        return zscore(x, n);
-    default:
-        return false;
-    }
+    if (kind == HL_LOG1P) return log1p_all(x, n, bad);
+    if (kind == HL_OVER_MEAN) return hl_transform_by(kind, (hl_moments){.n = (double)n, .mean = mean_of(x, n)}, x, n);
+    return kind == HL_ZSCORE && hl_transform_by(kind, hl_moments_of(x, n), x, n);
 }
 
 void hl_log1p_table(halo_dtype type, float *table)

@@ -30,21 +30,26 @@ typedef struct universe_source {
 
 /* ------------------------------------------------------------------------------------------------ reading */
 
-static halo_status read_sample(hl_source *source, int64_t sample, void *x, float *y)
+static halo_status read_cut(hl_source *source, int64_t sample, const hl_cut *cut, void *x)
 {
     universe_source *u = (universe_source *)source;
-    int64_t file = sample / u->crops.count, lo[3];
+    int64_t file = sample / u->crops.count;
+    hl_cut in_file = hl_crop_cut(&u->crops, sample % u->crops.count, cut);
     hl_volume *v;
-    hl_crop_at(&u->crops, sample % u->crops.count, lo);
     pthread_mutex_lock(&u->lock);
     halo_status st = hl_open_files_get(&u->open, file, &v);
     if (st == HALO_OK)
-        st = hl_volume_read(v, 0, source->info.ext[0], lo, u->crops.ext, source->info.dtype, x, &u->scratch,
-                            &u->capacity);
+        st = hl_volume_read(v, 0, source->info.ext[0], &in_file, source->info.dtype, x, &u->scratch, &u->capacity);
     pthread_mutex_unlock(&u->lock);
-    if (source->info.targets)
-        memcpy(y, u->y + file * source->info.targets, (size_t)source->info.targets * sizeof(*y));
     return st;
+}
+
+static halo_status read_target(hl_source *source, int64_t sample, const hl_cut *cut, float *y)
+{
+    const universe_source *u = (const universe_source *)source;
+    (void)cut;
+    if (u->y) memcpy(y, u->y + sample / u->crops.count * source->info.targets, (size_t)source->info.targets * sizeof(*y));
+    return HALO_OK;
 }
 
 static int64_t group_of(hl_source *source, int64_t sample)
@@ -71,7 +76,8 @@ static void close_source(hl_source *source)
 }
 
 static const hl_source_ops universe_ops = {.name = "cosmouniverse",
-                                           .read = read_sample,
+                                           .read = read_cut,
+                                           .target = read_target,
                                            .group_of = group_of,
                                            .id_of = id_of,
                                            .close = close_source};
@@ -301,7 +307,7 @@ halo_status hl_universe_open(halo_context *ctx, const hl_source_options *o, hl_s
     HL_TRY(hl_calloc(ctx, 1, sizeof(*u), "a source", &u));
     u->base.ops = &universe_ops;
     u->base.ctx = ctx;
-    hl_open_files_init(&u->open, &u->files, "full", "dhwc");
+    hl_open_files_init(&u->open, &u->files, "full", "dhwc", &u->base.count);
     pthread_mutex_init(&u->lock, NULL); /* the default kind cannot fail on Linux */
     halo_status st = set_up(u, o);
     if (st == HALO_OK)

@@ -10,11 +10,20 @@ typedef struct unlabelled {
     hl_source *volumes; /* owned */
 } unlabelled;
 
-static halo_status read(hl_source *s, int64_t sample, void *x, float *y)
+static halo_status read_cut(hl_source *s, int64_t sample, const hl_cut *cut, void *x)
 {
     hl_source *volumes = ((unlabelled *)s)->volumes;
-    memset(y, 0, (size_t)hl_target_values(&s->info) * sizeof(*y));
-    return volumes->ops->read(volumes, sample, x, NULL);
+    halo_status st = volumes->ops->read(volumes, sample, cut, x);
+    s->count.data = volumes->count.data;
+    s->count.other = volumes->count.other;
+    return st;
+}
+
+static halo_status read_target(hl_source *s, int64_t sample, const hl_cut *cut, float *y)
+{
+    (void)sample;
+    memset(y, 0, (size_t)(s->info.targets * cut->into[0] * cut->into[1] * cut->into[2]) * sizeof(*y));
+    return HALO_OK;
 }
 
 static int64_t group_of(hl_source *s, int64_t sample)
@@ -35,7 +44,7 @@ static void close_both(hl_source *s)
     hl_source_free(s);
 }
 
-static const hl_source_ops ops = {.name = "unlabelled", .read = read, .group_of = group_of, .id_of = id_of, .close = close_both};
+static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both};
 
 halo_status hl_unlabelled_open(hl_source *volumes, const hl_source_options *o, hl_source **source)
 {

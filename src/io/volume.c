@@ -25,12 +25,13 @@ void hl_volume_set(hl_volume *v, hl_h5_data *data, const char *axes)
     }
 }
 
-typedef struct placer { /* one read: the box in file order, and where it goes */
+typedef struct placer { /* one read, and where it goes */
     const hl_volume *v;
     halo_dtype to;
     size_t to_bytes;
     char *out;
-    int64_t channels, ext[3], lo[3]; /* of the whole box */
+    int64_t channels;
+    const hl_cut *cut;
 } placer;
 
 static int64_t product(const int64_t *n, int count)
@@ -45,6 +46,7 @@ static int64_t product(const int64_t *n, int count)
 static void place(const placer *p, const int64_t *start, const int64_t *count, const char *raw)
 {
     const hl_volume *v = p->v;
+    const hl_cut *b = p->cut;
     int64_t from[5], first[5], n[5], stride = 1, along[HL_H5_RANK];
     for (int i = v->data->ndim - 1; i >= 0; i--) {
         along[i] = stride;
@@ -60,9 +62,9 @@ static void place(const placer *p, const int64_t *start, const int64_t *count, c
     for (int64_t d = 0; d < n[D]; d++)
         for (int64_t h = 0; h < n[H]; h++)
             for (int64_t c = 0; c < n[C]; c++) {
-                int64_t at = ((first[C] + c) * p->ext[0] + first[D] - p->lo[0] + d) * p->ext[1] + first[H] -
-                             p->lo[1] + h;
-                at = at * p->ext[2] + first[W] - p->lo[2];
+                int64_t at = ((first[C] + c) * b->into[0] + first[D] - b->lo[0] + b->at[0] + d) * b->into[1] +
+                             first[H] - b->lo[1] + b->at[1] + h;
+                at = at * b->into[2] + first[W] - b->lo[2] + b->at[2];
                 hl_convert(v->data->type,
                            raw + (d * from[D] + h * from[H] + c * from[C]) * v->data->type.bytes, from[W],
                            p->to, p->out + (size_t)at * p->to_bytes, n[W]);
@@ -75,6 +77,7 @@ static bool is_direct(const placer *p, const int64_t *count)
     const hl_volume *v = p->v;
     hl_number to = hl_dtype_number(p->to);
     if (to.kind != v->data->type.kind || to.bytes != v->data->type.bytes) return false;
+    if (memcmp(p->cut->ext, p->cut->into, sizeof(p->cut->ext)) != 0) return false;
     if (v->axis[C] >= 0 && count[v->axis[C]] != p->channels) return false;
     int last = -1;
     for (int a = N; a <= W; a++) {
@@ -124,18 +127,16 @@ static halo_status read_parts(const placer *p, const int64_t *start, const int64
     return HALO_OK;
 }
 
-halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, const int64_t lo[3],
-                           const int64_t ext[3], halo_dtype to, void *out, char **scratch, size_t *capacity)
+halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, const hl_cut *cut, halo_dtype to,
+                           void *out, char **scratch, size_t *capacity)
 {
-    placer p = {.v = v, .to = to, .to_bytes = hl_dtype_size(to), .out = out, .channels = channels};
+    placer p = {.v = v, .to = to, .to_bytes = hl_dtype_size(to), .out = out, .channels = channels, .cut = cut};
     int64_t start[HL_H5_RANK] = {0}, count[HL_H5_RANK] = {0};
     bool channels_last = v->axis[C] == v->data->ndim - 1;
-    memcpy(p.ext, ext, sizeof(p.ext));
-    memcpy(p.lo, lo, sizeof(p.lo));
     for (int a = D; a <= W; a++)
         if (v->axis[a] >= 0) {
-            start[v->axis[a]] = lo[a - D];
-            count[v->axis[a]] = ext[a - D];
+            start[v->axis[a]] = cut->lo[a - D];
+            count[v->axis[a]] = cut->ext[a - D];
         }
     if (v->axis[C] >= 0) count[v->axis[C]] = channels_last ? v->ext[C] : channels;
     if (v->axis[N] >= 0) {
@@ -143,7 +144,7 @@ halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, cons
         count[v->axis[N]] = 1;
     }
     if (is_direct(&p, count))
-        return hl_h5_read(v->data, start, count, out, (size_t)(channels * product(ext, 3)) * p.to_bytes);
+        return hl_h5_read(v->data, start, count, out, (size_t)(channels * product(cut->ext, 3)) * p.to_bytes);
     return read_parts(&p, start, count, scratch, capacity);
 }
 

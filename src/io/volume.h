@@ -4,6 +4,7 @@
 #define HL_IO_VOLUME_H
 
 #include "io/h5.h"
+#include "io/io.h"
 
 typedef struct hl_volume {
     hl_h5_data *data;
@@ -17,13 +18,13 @@ typedef struct hl_volume {
 void hl_volume_set(hl_volume *v, hl_h5_data *data, const char *axes);
 
 /*
- * Reads the box lo[3], ext[3] (d h w) of the first `channels` channels of sample n into out [channels, ext]
+ * Reads the cut (d h w) of the first `channels` channels of sample n to its place in out [channels, into]
  * as `to` (hl_number_dtype of the file's type, or HALO_F32). The file is read in its own order, in parts of
  * some MiB that end at chunk borders, and each part is converted to its place; *scratch of *capacity bytes is
  * grown as needed and freed by the caller.
  */
-halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, const int64_t lo[3],
-                           const int64_t ext[3], halo_dtype to, void *out, char **scratch, size_t *capacity);
+halo_status hl_volume_read(const hl_volume *v, int64_t n, int64_t channels, const hl_cut *cut, halo_dtype to,
+                           void *out, char **scratch, size_t *capacity);
 
 /* Bytes that reading such a box inflates, over the bytes it wants: 1 is perfect; 0 where nothing is
  * compressed. */

@@ -24,7 +24,7 @@ typedef struct packing {
 
 static halo_status read_sample(packing *p, int64_t sample)
 {
-    HL_TRY(p->source->ops->read(p->source, sample, p->raw, p->y));
+    HL_TRY(hl_source_read(p->source, sample, NULL, p->raw, NULL, p->y));
     hl_to_float(p->source->info.dtype, p->raw, p->value, p->cells);
     return HALO_OK;
 }

@@ -73,7 +73,7 @@ static halo_status read_one(const hl_sample_tables *f, hl_source *source, int64_
 {
     const hl_source_info *info = &source->info;
 
-    HL_TRY(source->ops->read(source, sample, r->raw, r->y));
+    HL_TRY(hl_source_read(source, sample, NULL, r->raw, NULL, r->y));
     hl_to_float(info->dtype, r->raw, r->x, info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]);
     hl_features_of(r->features, r->x, x);
     for (int t = 0; t < f->targets; t++) y[t] = physical(&info->target[t], (double)r->y[t]);

@@ -209,12 +209,12 @@ static bool read_axes(halo_context *ctx, const char *path, const char *order)
     size_t capacity = 0;
     bool good = true;
     int n = strchr(order, 'n') ? 1 : 0, channels = strchr(order, 'c') ? 2 : 1;
-    const int64_t lo[3] = {1, 2, 0}, ext[3] = {3, 2, 5};
+    const hl_cut cut = {.lo = {1, 2, 0}, .ext = {3, 2, 5}, .into = {3, 2, 5}};
     float out[2 * 3 * 2 * 5];
     MUST(hl_h5_open(ctx, path, &in));
     MUST(hl_h5_data_open(in, "/v", 0, &d));
     hl_volume_set(&volume, d, order);
-    MUST(hl_volume_read(&volume, n, channels, lo, ext, HALO_F32, out, &scratch, &capacity));
+    MUST(hl_volume_read(&volume, n, channels, &cut, HALO_F32, out, &scratch, &capacity));
     for (int i = 0; i < channels * 3 * 2 * 5; i++)
         good = good && out[i] == (float)place_of((int[]){n, i / 30, i / 10 % 3 + 1, i / 5 % 2 + 2, i % 5});
     free(scratch);

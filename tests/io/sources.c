@@ -130,7 +130,7 @@ static void crops(halo_context *ctx, const universe_form *f, const char *dir)
     for (int64_t sample = 0; sample < s->info.samples; sample++) {
         int u = (int)sample / 16, crop = (int)sample % 16,
             lo[3] = {crop / 8 * 4, crop / 4 % 2 * 4, crop % 4 * 2};
-        MUST(s->ops->read(s, sample, &x, y));
+        MUST(hl_source_read(s, sample, NULL, &x, NULL, y));
         for (int i = 0; i < 3 * 32; i++) {
             int want = count_at(u, lo[0] + i / 8 % 4, lo[1] + i / 2 % 4, lo[2] + i % 2, i / 32);
             values = values && (s->info.dtype == HALO_I16   ? x.i[i] == (int16_t)want
@@ -176,13 +176,13 @@ static void meanings(halo_context *ctx)
     s = open_source(ctx, (hl_source_options){.path = in_dir("two"), .group_first = 1, .group_count = 2});
     float y[2];
     int16_t x[N * N * N * C];
-    MUST(s->ops->read(s, 0, x, y));
+    MUST(hl_source_read(s, 0, NULL, x, NULL, y));
     tap_ok(s->info.samples == 2 && y[0] == unit_of(1, 0), "a part of the universes");
     hl_source_close(s);
     const char *list = in_dir("list.txt");
     MUST(hl_file_write(ctx, list, "# two of them\ntwo/ics_3.hdf5\n\n  two/ics_0.hdf5\r\n", 48));
     s = open_source(ctx, (hl_source_options){.path = list});
-    MUST(s->ops->read(s, 0, x, y));
+    MUST(hl_source_read(s, 0, NULL, x, NULL, y));
     tap_ok(s->info.samples == 2 && y[0] == unit_of(3, 0), "a list of files, in its own order");
     hl_source_close(s);
 }
@@ -205,7 +205,7 @@ static void from_our_writer(halo_context *ctx)
     static int16_t x[N * N * N * 2];
     float y = 0;
     bool good = true;
-    MUST(s->ops->read(s, 0, x, &y));
+    MUST(hl_source_read(s, 0, NULL, x, NULL, &y));
     for (int i = 0; i < N * N * N; i++)
         good = good && x[i] == (int16_t)full[2 * i] && x[N * N * N + i] == (int16_t)full[2 * i + 1];
     tap_ok(good && y == 0.5f && s->info.target[0].high == 0.333 &&
@@ -274,7 +274,7 @@ static void types(halo_context *ctx)
                 memset(want, 0, sizeof(want));
                 memset(got, 0, sizeof(got));
                 fill(want, type[k], i, 120);
-                MUST(s->ops->read(s, i, got, y));
+                MUST(hl_source_read(s, i, NULL, got, NULL, y));
                 good = good && memcmp(want, got, sizeof(want)) == 0 && y[0] == (float)i && y[1] == (float)-i;
             }
             tap_ok(good && s->info.dtype == type[k] && s->info.whole_periodic && s->info.groups == 5 &&
@@ -295,7 +295,7 @@ static void several_files(halo_context *ctx)
     bool good = true;
     for (int i = 0; i < 9; i++) {
         fill(want, HALO_I16, i, 120);
-        MUST(s->ops->read(s, i, got, y));
+        MUST(hl_source_read(s, i, NULL, got, NULL, y));
         good = good && memcmp(want, got, sizeof(want)) == 0 && y[0] == (float)i &&
                s->ops->group_of(s, i) == 4 - i / 2;
     }
@@ -304,9 +304,7 @@ static void several_files(halo_context *ctx)
     hl_source_close(s);
     s = open_source(ctx, (hl_source_options){
                              .path = in_dir("halo"), .group_first = 1, .group_count = 2, .crop = {3, 2, 5}});
-    MUST(s->ops->read(
-        s, 1, got,
-        y)); /* groups 1 and 2 are samples 6 7 and 4 5, in file order 4 5 6 7; crop 1 of sample 4 */
+    MUST(hl_source_read(s, 1, NULL, got, NULL, y)); /* groups 1 and 2 are samples 6 7 and 4 5, in file order 4 5 6 7; crop 1 of sample 4 */
     fill(want, HALO_I16, 4, 120);
     char id[64];
     s->ops->id_of(s, 1, id, sizeof(id));
@@ -326,7 +324,7 @@ static void no_targets(halo_context *ctx)
     MUST(hl_writer_add(w, x, NULL, -1));
     MUST(hl_writer_close(w, true));
     hl_source *s = open_source(ctx, (hl_source_options){.path = in_dir("x.h5")});
-    MUST(s->ops->read(s, 0, got, y));
+    MUST(hl_source_read(s, 0, NULL, got, NULL, y));
     tap_ok(s->info.targets == 0 && memcmp(x, got, sizeof(x)) == 0, "volumes without targets can be read");
     hl_source_close(s);
     fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("x.h5"), .outputs = 2}), HALO_ERR_FORMAT,
@@ -370,19 +368,19 @@ static void synthetic(halo_context *ctx)
     o.group_first = 7;
     o.group_count = 3;
     b = open_source(ctx, o);
-    MUST(a->ops->read(a, 9, x, y));
-    MUST(b->ops->read(b, 2, x2, y2));
+    MUST(hl_source_read(a, 9, NULL, x, NULL, y));
+    MUST(hl_source_read(b, 2, NULL, x2, NULL, y2));
     tap_ok(memcmp(x, x2, sizeof(x)) == 0 && memcmp(y, y2, sizeof(y)) == 0 && b->info.samples == 3,
            "a synthetic sample depends on seed and global number alone");
     hl_source_close(b);
     o.seed = 4;
     b = open_source(ctx, o);
-    MUST(b->ops->read(b, 2, x2, y2));
+    MUST(hl_source_read(b, 2, NULL, x2, NULL, y2));
     tap_ok(memcmp(x, x2, sizeof(x)) != 0, "another seed is another set");
     double var[40], width[40], mean[40], t1[40], c0 = 0, c1 = 0;
     for (int s = 0; s < 40; s++) {
         double m = 0, v = 0;
-        MUST(a->ops->read(a, s, x, y));
+        MUST(hl_source_read(a, s, NULL, x, NULL, y));
         for (int i = 0; i < 960; i++) {
             m += (double)x[i] / 960;
             least = x[i] < least ? x[i] : least;
