@@ -3,30 +3,43 @@
  * conv.c -- the three passes of a convolution, direct.
  *
  *   y[n,o,p]  = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p s - pad + k l])            cross-correlation
- *   dx[n,i,q] = sum_{o,k,p: p s - pad + k l = q} w[o,i,k] dy[n,o,p]               q in dx's box, p in dy's box and margin
+ *   dx[n,i,q] = act(b[i] + sum_{o,k,p: p s - pad + k l = q} w[o,i,k] dy[n,o,p])   q in dx's box, p in dy's box and margin
  *   dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i, p s - pad + k l],  db[o] = sum dy      p in dy's box
  *
- * One sample at a time as dense doubles, padding written out, so that the loops have no conditions and run along w.
+ * One sample at a time as dense doubles, padding written out, so that the loops have no conditions
+ * (correlate.c has them). dx of stride 1 is itself a correlation, of dy with its padding and the kernel
+ * turned round: q = p - pad + k l is p = q + (pad - (K - 1) l) + (K - 1 - k) l.
  */
 #include "ref.h"
 
-/* Extents of one problem: i channels in, o channels out; r is the region of x that y's box reads, with the padding. */
-typedef struct shape {
-    int64_t i, o, taps, r_lo[3], r[3], p[3];
-    halo_window w;
-} shape;
-
 static int64_t volume(const int64_t e[3]) { return e[0] * e[1] * e[2]; }
 
-static shape shape_of(const halo_window *w, const halo_operand *x, const halo_operand *y)
+/* The region has room for an even number of outputs along w: cells are taken in pairs. */
+static ref_shape shape_for(const halo_window *w, int64_t i, int64_t o, const int64_t p[3])
 {
-    shape s = {.i = x->ext[HALO_C], .o = y->ext[HALO_C], .taps = volume(w->kernel), .w = *w};
+    ref_shape s = {.i = i, .o = o, .taps = volume(w->kernel), .w = *w};
     for (int k = 0; k < 3; k++) {
-        s.p[k] = y->ext[HALO_D + k];
+        s.p[k] = p[k];
         s.r_lo[k] = -w->pad_lo[k];
-        s.r[k] = (s.p[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1;
+        s.r[k] = (p[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1;
     }
+    if (p[2] % 2) s.r[2] += w->stride[2];
     return s;
+}
+
+static ref_shape shape_of(const halo_window *w, const halo_operand *x, const halo_operand *y)
+{
+    return shape_for(w, x->ext[HALO_C], y->ext[HALO_C], y->ext + HALO_D);
+}
+
+static bool dense(const halo_window *w) { return w->stride[0] == 1 && w->stride[1] == 1 && w->stride[2] == 1; }
+
+/* Backward data of stride 1 as a correlation of dy, which gives dx. */
+static ref_shape turned(const halo_window *w, const halo_operand *dx, const halo_operand *dy)
+{
+    halo_window t = *w;
+    for (int k = 0; k < 3; k++) t.pad_lo[k] = (w->kernel[k] - 1) * w->dilation[k] - w->pad_lo[k];
+    return shape_for(&t, dy->ext[HALO_C], dx->ext[HALO_C], dx->ext + HALO_D);
 }
 
 static bool window_valid(const halo_window *w, const halo_operand *y)
@@ -34,7 +47,8 @@ static bool window_valid(const halo_window *w, const halo_operand *y)
     for (int k = 0; k < 3; k++) {
         int64_t reach, span, sum;
         if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1) return false;
-        if (!hl_mul64(y->ext[HALO_D + k], w->stride[k], &reach) || !hl_mul64(w->kernel[k], w->dilation[k], &span))
+        if (!hl_mul64(y->ext[HALO_D + k], w->stride[k], &reach) ||
+            !hl_mul64(w->kernel[k], w->dilation[k], &span))
             return false;
         if (!hl_add64(reach, span, &sum)) return false;
     }
@@ -46,73 +60,25 @@ static int64_t room3(int64_t channels, const int64_t e[3])
     return ref_room(ref_room(channels, e[0], 0), ref_room(e[1], e[2], 0), 0);
 }
 
-/* Doubles for sample, region, weights and bias; -1 when the description does not fit. */
+/* Doubles for sample, region, weights, bias and the table of taps; -1 when the description does not fit. */
 static int64_t scratch(const halo_op_desc *d, const halo_operand *x, const halo_operand *y)
 {
     if (x->ext[HALO_N] != y->ext[HALO_N] || !window_valid(&d->window, y)) return -1;
-    shape s = shape_of(&d->window, x, y);
+    ref_shape s = shape_of(&d->window, x, y);
     int64_t with_margin[3], box[3] = {x->ext[HALO_D], x->ext[HALO_H], x->ext[HALO_W]};
     for (int k = 0; k < 3; k++) with_margin[k] = s.p[k] + y->margin[k][0] + y->margin[k][1];
     int64_t xs = hl_max64(room3(s.i, s.r), room3(s.i, box)), ys = room3(s.o, with_margin);
-    int64_t weights = ref_room(ref_room(s.o, s.i, 0), room3(1, d->window.kernel), s.o);
+    if (d->kind == HALO_OP_CONV_BWD_DATA && dense(&d->window)) ys = room3(s.o, turned(&d->window, x, y).r);
+    int64_t weights = ref_room(ref_room(ref_room(s.o, s.i, 0), room3(1, d->window.kernel), s.o), 1, s.taps);
     return xs < 0 || ys < 0 || weights < 0 ? -1 : ref_room(1, ref_room(1, xs, ys), weights);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- forward */
+/* ------------------------------------------------------------------------------------------------------------ forward */
 
-/* y[p] += w x[p step]. */
-static void add_row(int64_t n, int64_t step, double w, const double *restrict x, double *restrict y)
+static void fill_bias(const double *b, int64_t channels, int64_t points, double *y)
 {
-    if (step == 1) {
-#pragma omp simd
-        for (int64_t p = 0; p < n; p++) y[p] += w * x[p];
-    } else {
-        for (int64_t p = 0; p < n; p++) y[p] += w * x[p * step];
-    }
-}
-
-static double dot_row(int64_t n, int64_t step, const double *x, const double *y)
-{
-    double sum = 0;
-    if (step == 1) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t p = 0; p < n; p++) sum += y[p] * x[p];
-    } else {
-        for (int64_t p = 0; p < n; p++) sum += y[p] * x[p * step];
-    }
-    return sum;
-}
-
-/* y[p] += w x[p s + k l] for one (o, i, k). */
-static void forward_tap(const shape *s, const int64_t k[3], double w, const double *x, double *y)
-{
-    const halo_window *g = &s->w;
-    for (int64_t d = 0; d < s->p[0]; d++)
-        for (int64_t h = 0; h < s->p[1]; h++, y += s->p[2]) {
-            int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
-            const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
-            add_row(s->p[2], g->stride[2], w, row, y);
-        }
-}
-
-static void tap_index(const halo_window *w, int64_t t, int64_t k[3])
-{
-    k[2] = t % w->kernel[2];
-    k[1] = t / w->kernel[2] % w->kernel[1];
-    k[0] = t / w->kernel[2] / w->kernel[1];
-}
-
-static void forward_sample(const shape *s, const double *w, const double *b, const double *x, double *y)
-{
-    int64_t points = volume(s->p), k[3];
-    for (int64_t o = 0; o < s->o; o++, y += points) {
-        for (int64_t p = 0; p < points; p++) y[p] = b[o];
-        for (int64_t i = 0; i < s->i; i++)
-            for (int64_t t = 0; t < s->taps; t++) {
-                tap_index(&s->w, t, k);
-                forward_tap(s, k, w[(o * s->i + i) * s->taps + t], x + i * volume(s->r), y);
-            }
-    }
+    for (int64_t o = 0; o < channels; o++)
+        for (int64_t p = 0; p < points; p++) *y++ = b[o];
 }
 
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -127,15 +93,18 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
     const halo_op_desc *d = &plan->d;
     ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
     ref_view wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
-    shape s = shape_of(&d->window, x.op, y.op);
+    ref_shape s = shape_of(&d->window, x.op, y.op);
     int64_t weights = s.o * s.i * s.taps, points = s.o * volume(s.p);
-    double *w = args->scratch, *b = w + weights, *ys = b + s.o, *xs = ys + points;
+    int64_t *tap = args->scratch;
+    double *w = (double *)args->scratch + s.taps, *b = w + weights, *ys = b + s.o, *xs = ys + points;
+    ref_taps(&s, tap);
     ref_read_flat(&wt, 0, weights, w);
     memset(b, 0, (size_t)s.o * sizeof(*b));
     if (bias.op) ref_read_flat(&bias, 0, s.o, b);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         ref_unpack(&x, n, s.r_lo, s.r, xs);
-        forward_sample(&s, w, b, xs, ys);
+        fill_bias(b, s.o, points / s.o, ys);
+        ref_correlate(&s, tap, w, xs, ys);
         for (int64_t p = 0; p < points; p++) ys[p] = ref_activate(d->act, d->slope, ys[p]);
         ref_pack_box(&y, n, ys);
     }
@@ -145,6 +114,13 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 REF_CLASS(ref_conv_fwd, HALO_OP_CONV_FWD, forward_candidates, forward_run);
 
 /* ------------------------------------------------------------------------------------------------------ backward data */
+
+static void tap_index(const halo_window *w, int64_t t, int64_t k[3])
+{
+    k[2] = t % w->kernel[2];
+    k[1] = t / w->kernel[2] % w->kernel[1];
+    k[0] = t / w->kernel[2] / w->kernel[1];
+}
 
 static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
@@ -165,15 +141,13 @@ static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3
     for (int64_t d = r[0].lo; d < r[0].hi; d++)
         for (int64_t h = r[1].lo; h < r[1].hi; h++) {
             const double *from = dy + ((d - p_lo[0]) * e[1] + h - p_lo[1]) * e[2] - p_lo[2];
-            int64_t to = ((d * g->stride[0] + r[0].shift) * q[1] + h * g->stride[1] + r[1].shift) * q[2] + r[2].shift;
-            if (g->stride[2] == 1)
-                add_row(r[2].hi - r[2].lo, 1, w, from + r[2].lo, dx + to + r[2].lo);
-            else
-                for (int64_t p = r[2].lo; p < r[2].hi; p++) dx[to + p * g->stride[2]] += w * from[p];
+            int64_t to =
+                ((d * g->stride[0] + r[0].shift) * q[1] + h * g->stride[1] + r[1].shift) * q[2] + r[2].shift;
+            for (int64_t p = r[2].lo; p < r[2].hi; p++) dx[to + p * g->stride[2]] += w * from[p];
         }
 }
 
-static void data_sample(const shape *s, const halo_operand *dyo, const int64_t q[3], const double *w,
+static void data_sample(const ref_shape *s, const halo_operand *dyo, const int64_t q[3], const double *w,
                         const double *dy, double *dx)
 {
     int64_t p_lo[3], e[3], k[3];
@@ -187,7 +161,8 @@ static void data_sample(const shape *s, const halo_operand *dyo, const int64_t q
         for (int j = 0; j < 3; j++) r[j] = tap_span(&s->w, j, k[j], q[j], p_lo[j], p_lo[j] + e[j]);
         for (int64_t i = 0; i < s->i; i++)
             for (int64_t o = 0; o < s->o; o++)
-                data_tap(&s->w, r, p_lo, e, q, w[(o * s->i + i) * s->taps + t], dy + o * volume(e), dx + i * volume(q));
+                data_tap(&s->w, r, p_lo, e, q, w[(o * s->i + i) * s->taps + t], dy + o * volume(e),
+                         dx + i * volume(q));
     }
 }
 
@@ -195,31 +170,88 @@ static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_DY, HALO_WT, HALO_DX)) return 0;
+    if (d->accumulate && (d->t[HALO_B].dtype != HALO_NONE || d->act != HALO_ACT_NONE)) return 0;
     return ref_offer(scratch(d, &d->t[HALO_DX], &d->t[HALO_DY]), out);
+}
+
+static void dx_begin(const ref_view *dx, int64_t n, bool accumulate, double *xs)
+{
+    if (accumulate)
+        ref_unpack_box(dx, n, xs);
+    else
+        memset(xs, 0, (size_t)ref_sample_size(dx->op) * sizeof(*xs));
+}
+
+/* turned[i][o][k] = w[o][i][K - 1 - k] */
+static void turn_weights(const ref_view *wt, const ref_shape *s, double *w)
+{
+    for (int64_t i = 0; i < s->o; i++)
+        for (int64_t o = 0; o < s->i; o++, w += s->taps) {
+            ref_read_flat(wt, (o * s->o + i) * s->taps, s->taps, w);
+            for (int64_t a = 0, b = s->taps - 1; a < b; a++, b--) {
+                double swap = w[a];
+                w[a] = w[b];
+                w[b] = swap;
+            }
+        }
+}
+
+/* A transposed convolution's bias and activation; the sample goes where it belongs. */
+static void dx_end(const halo_op_desc *d, const ref_view *bias, const ref_view *dx, int64_t n, double *xs)
+{
+    int64_t channels = dx->op->ext[HALO_C], cells = ref_sample_size(dx->op) / channels;
+    double b = 0;
+    for (int64_t c = 0; c < channels; c++) {
+        if (bias->op) ref_read_flat(bias, c, 1, &b);
+        for (int64_t q = c * cells; q < (c + 1) * cells; q++)
+            xs[q] = ref_activate(d->act, d->slope, xs[q] + b);
+    }
+    ref_pack_box(dx, n, xs);
+}
+
+static void data_dense(const halo_op_desc *d, const ref_view *dy, const ref_view *wt, const ref_view *bias,
+                       const ref_view *dx, void *scratch)
+{
+    ref_shape s = turned(&d->window, dx->op, dy->op);
+    int64_t *tap = scratch;
+    double *w = (double *)scratch + s.taps, *xs = w + s.o * s.i * s.taps, *ys = xs + ref_sample_size(dx->op);
+    ref_taps(&s, tap);
+    turn_weights(wt, &s, w);
+    for (int64_t n = 0; n < dx->op->ext[HALO_N]; n++) {
+        ref_unpack(dy, n, s.r_lo, s.r, ys);
+        dx_begin(dx, n, d->accumulate, xs);
+        ref_correlate(&s, tap, w, ys, xs);
+        dx_end(d, bias, dx, n, xs);
+    }
+}
+
+static void data_strided(const halo_op_desc *d, const ref_view *dy, const ref_view *wt, const ref_view *bias,
+                         const ref_view *dx, void *scratch)
+{
+    ref_shape s = shape_of(&d->window, dx->op, dy->op);
+    int64_t weights = s.o * s.i * s.taps, p_lo[3], e[3];
+    for (int k = 0; k < 3; k++) {
+        p_lo[k] = -dy->op->margin[k][0];
+        e[k] = s.p[k] + dy->op->margin[k][0] + dy->op->margin[k][1];
+    }
+    double *w = scratch, *xs = w + weights, *ys = xs + ref_sample_size(dx->op);
+    ref_read_flat(wt, 0, weights, w);
+    for (int64_t n = 0; n < dx->op->ext[HALO_N]; n++) {
+        ref_unpack(dy, n, p_lo, e, ys);
+        dx_begin(dx, n, d->accumulate, xs);
+        data_sample(&s, dy->op, dx->op->ext + HALO_D, w, ys, xs);
+        dx_end(d, bias, dx, n, xs);
+    }
 }
 
 static halo_status data_run(halo_plan *plan, const halo_op_args *args)
 {
-    const halo_op_desc *d = &plan->d;
     ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
-             wt = ref_operand(plan, args, HALO_WT);
-    shape s = shape_of(&d->window, dx.op, dy.op);
-    int64_t weights = s.o * s.i * s.taps, points = ref_sample_size(dx.op), p_lo[3], e[3];
-    for (int k = 0; k < 3; k++) {
-        p_lo[k] = -dy.op->margin[k][0];
-        e[k] = s.p[k] + dy.op->margin[k][0] + dy.op->margin[k][1];
-    }
-    double *w = args->scratch, *xs = w + weights, *ys = xs + points;
-    ref_read_flat(&wt, 0, weights, w);
-    for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
-        ref_unpack(&dy, n, p_lo, e, ys);
-        if (d->accumulate)
-            ref_unpack_box(&dx, n, xs);
-        else
-            memset(xs, 0, (size_t)points * sizeof(*xs));
-        data_sample(&s, dy.op, dx.op->ext + HALO_D, w, ys, xs);
-        ref_pack_box(&dx, n, xs);
-    }
+             wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
+    if (dense(&plan->d.window))
+        data_dense(&plan->d, &dy, &wt, &bias, &dx, args->scratch);
+    else
+        data_strided(&plan->d, &dy, &wt, &bias, &dx, args->scratch);
     return HALO_OK;
 }
 
@@ -227,30 +259,10 @@ REF_CLASS(ref_conv_bwd_data, HALO_OP_CONV_BWD_DATA, data_candidates, data_run);
 
 /* --------------------------------------------------------------------------------------------------- backward weights */
 
-static double weight_tap(const shape *s, const int64_t k[3], const double *x, const double *dy)
+static void add_bias(const double *dy, int64_t channels, int64_t points, double *db)
 {
-    const halo_window *g = &s->w;
-    double sum = 0;
-    for (int64_t d = 0; d < s->p[0]; d++)
-        for (int64_t h = 0; h < s->p[1]; h++, dy += s->p[2]) {
-            int64_t xd = d * g->stride[0] + k[0] * g->dilation[0], xh = h * g->stride[1] + k[1] * g->dilation[1];
-            const double *row = x + (xd * s->r[1] + xh) * s->r[2] + k[2] * g->dilation[2];
-            sum += dot_row(s->p[2], g->stride[2], row, dy);
-        }
-    return sum;
-}
-
-static void weights_sample(const shape *s, const double *x, const double *dy, double *dw, double *db)
-{
-    int64_t points = volume(s->p), k[3];
-    for (int64_t o = 0; o < s->o; o++, dy += points) {
-        for (int64_t p = 0; p < points; p++) db[o] += dy[p];
-        for (int64_t i = 0; i < s->i; i++)
-            for (int64_t t = 0; t < s->taps; t++) {
-                tap_index(&s->w, t, k);
-                dw[(o * s->i + i) * s->taps + t] += weight_tap(s, k, x + i * volume(s->r), dy);
-            }
-    }
+    for (int64_t o = 0; o < channels; o++)
+        for (int64_t p = 0; p < points; p++) db[o] += *dy++;
 }
 
 static int weights_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -265,16 +277,20 @@ static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
     const halo_op_desc *d = &plan->d;
     ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
     ref_view wt = ref_operand(plan, args, HALO_DW), bias = ref_operand(plan, args, HALO_DB);
-    shape s = shape_of(&d->window, x.op, dy.op);
+    ref_shape s = shape_of(&d->window, x.op, dy.op);
     int64_t weights = s.o * s.i * s.taps;
-    double *dw = args->scratch, *db = dw + weights, *ys = db + s.o, *xs = ys + s.o * volume(s.p);
+    int64_t *tap = args->scratch, points = volume(s.p);
+    double *dw = (double *)args->scratch + s.taps, *db = dw + weights, *ys = db + s.o,
+           *xs = ys + s.o * points;
+    ref_taps(&s, tap);
     memset(dw, 0, (size_t)(weights + s.o) * sizeof(*dw));
     if (d->accumulate) ref_read_flat(&wt, 0, weights, dw);
     if (d->accumulate && bias.op) ref_read_flat(&bias, 0, s.o, db);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         ref_unpack(&x, n, s.r_lo, s.r, xs);
         ref_unpack_box(&dy, n, ys);
-        weights_sample(&s, xs, ys, dw, db);
+        add_bias(ys, s.o, points, db);
+        ref_correlate_weights(&s, tap, xs, ys, dw);
     }
     ref_write_flat(&wt, 0, weights, dw);
     if (bias.op) ref_write_flat(&bias, 0, s.o, db);
@@ -283,7 +299,7 @@ static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
 
 REF_CLASS(ref_conv_bwd_weights, HALO_OP_CONV_BWD_WEIGHTS, weights_candidates, weights_run);
 
-/* ------------------------------------------------------------------------------------------------------------- image */
+/* -------------------------------------------------------------------------------------------------------------- image */
 
 /* This backend's convolutions read the plain master: there is no image to write. */
 static int image_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)

@@ -4,6 +4,7 @@ noinst_HEADERS += backends/ref/ref.h
 libhalo_core_la_SOURCES += \
 	backends/ref/conv.c \
 	backends/ref/copy.c \
+	backends/ref/correlate.c \
 	backends/ref/device.c \
 	backends/ref/linear.c \
 	backends/ref/loss.c \

@@ -2,9 +2,9 @@
 /*
  * ref.h -- the inside of the reference backend: the oracle that other backends are compared with.
  *
- * Nothing here is fast on purpose. Every operation reads its operands into dense double arrays (any type, any layout, any box), computes the
- * contract's formula with plain loops in double, and writes the box back in the operand's type. So there is one copy of each formula, and with
- * f64 operands nothing is rounded on the way.
+ * Nothing here is fast on purpose, but for the loops of a convolution (correlate.c), where runs in double spend their time. Every operation reads
+ * its operands into dense double arrays (any type, any layout, any box), computes the contract's formula with plain loops in double, and writes the
+ * box back in the operand's type. So there is one copy of each formula, and with f64 operands nothing is rounded on the way.
  */
 #ifndef HL_REF_H
 #define HL_REF_H
@@ -54,6 +54,21 @@ int64_t ref_sample_size(const halo_operand *op); /* cells per sample of the box 
 void ref_read_flat(const ref_view *v, int64_t i, int64_t count, double *out);
 void ref_write_flat(const ref_view *v, int64_t i, int64_t count, const double *in);
 
+/* --- convolutions on dense doubles (correlate.c) */
+
+/* Extents of one problem: i channels in, o channels out; r, from r_lo, is the region of x that the outputs p read, with the padding. */
+typedef struct ref_shape {
+    int64_t i, o, taps, r_lo[3], r[3], p[3];
+    halo_window w;
+} ref_shape;
+
+/* tap[k]: from the cell of the region where an output's window begins to the cell of its tap k. */
+void ref_taps(const ref_shape *s, int64_t *tap);
+/* y[o][p] += sum_{i,k} w[o][i][k] x[i][p s + tap k] */
+void ref_correlate(const ref_shape *s, const int64_t *tap, const double *w, const double *x, double *y);
+/* dw[o][i][k] += sum_p dy[o][p] x[i][p s + tap k] */
+void ref_correlate_weights(const ref_shape *s, const int64_t *tap, const double *x, const double *dy, double *dw);
+
 double ref_activate(halo_act act, double slope, double x);
 
 /* --- making classes */
@@ -75,13 +90,19 @@ void ref_destroy(halo_plan *plan);
     const halo_op_class name = {                                                                             \
         .kind = op_kind, .candidates = candidates_fn, .plan = ref_plan, .run = run_fn, .destroy = ref_destroy}
 
-extern const halo_op_class ref_conv_fwd, ref_conv_bwd_data, ref_conv_bwd_weights, ref_conv_image;
+extern const halo_op_class ref_conv_fwd, ref_conv_bwd_data, ref_conv_bwd_weights, ref_conv_image, ref_bias_bwd;
 extern const halo_op_class ref_pool_fwd, ref_pool_bwd;
 extern const halo_op_class ref_norm_stats, ref_norm_apply, ref_norm_bwd_stats, ref_norm_bwd_apply;
 extern const halo_op_class ref_act_fwd, ref_act_bwd, ref_add, ref_dropout;
 extern const halo_op_class ref_copy, ref_cast, ref_margin, ref_flatten, ref_unflatten;
 extern const halo_op_class ref_linear_fwd, ref_linear_bwd_data, ref_linear_bwd_weights;
 extern const halo_op_class ref_loss, ref_sumsq, ref_update;
+
+/* cross_entropy.c: the classes' loss, one more formula of HALO_OP_LOSS. */
+int ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out);
+halo_status ref_cross_entropy(halo_plan *plan, const halo_op_args *args);
+/* Targets of a whole sample, of which T may hold a part. */
+double ref_targets(const halo_op_desc *d);
 
 const halo_backend *hl_backend_ref(void);
 
