@@ -7,6 +7,11 @@ TESTS += tests/comm/routes.test
 TESTS_FAST += tests/comm/routes.test
 tests_comm_routes_test_SOURCES = tests/comm/routes.c $(comm_fabric)
 
+check_PROGRAMS += tests/comm/regions.test
+TESTS += tests/comm/regions.test
+TESTS_FAST += tests/comm/regions.test
+tests_comm_regions_test_SOURCES = tests/comm/regions.c $(comm_fabric)
+
 check_PROGRAMS += tests/comm/places.test
 TESTS += tests/comm/places.test
 TESTS_FAST += tests/comm/places.test
@@ -34,7 +39,7 @@ tests_comm_exchange_SOURCES = tests/comm/exchange.c
 comm_scripts = tests/comm/ranks_1.test tests/comm/ranks_2.test tests/comm/ranks_3.test tests/comm/ranks_4.test \
 	tests/comm/ranks_funneled.test tests/comm/launch.test \
 	tests/comm/exchange_1.test tests/comm/exchange_2.test tests/comm/exchange_3.test tests/comm/exchange_4.test \
-	tests/comm/exchange_8.test tests/comm/exchange_funneled.test
+	tests/comm/exchange_8.test tests/comm/exchange_funneled.test tests/comm/exchange_late.test
 dist_check_SCRIPTS += $(comm_scripts)
 TESTS += $(comm_scripts)
 EXTRA_DIST += tests/tsan.supp
