@@ -38,6 +38,7 @@ const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_SUMSQ] = &hl_cpu_sumsq,
     [HALO_OP_UPDATE] = &hl_cpu_update,
     [HALO_OP_CAST] = &hl_cpu_cast,
+    [HALO_OP_BIAS_BWD] = &hl_cpu_bias_bwd,
 };
 
 const struct hl_kern *hl_cpu_kern(hl_isa isa)

@@ -15,7 +15,15 @@ extern const halo_op_class hl_cpu_norm_stats, hl_cpu_norm_apply, hl_cpu_norm_bwd
 extern const halo_op_class hl_cpu_act_fwd, hl_cpu_act_bwd, hl_cpu_add;
 extern const halo_op_class hl_cpu_copy, hl_cpu_cast, hl_cpu_flatten, hl_cpu_unflatten, hl_cpu_margin;
 extern const halo_op_class hl_cpu_linear_fwd, hl_cpu_linear_bwd_data, hl_cpu_linear_bwd_weights;
-extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_sumsq, hl_cpu_update;
+extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_sumsq, hl_cpu_update, hl_cpu_bias_bwd;
+
+/* cross_entropy.c: the loss of classes, under the class of all losses. */
+int hl_cross_entropy_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out);
+halo_status hl_cross_entropy_make(halo_device *dev, const halo_op_desc *d, halo_plan **plan);
+halo_status hl_cross_entropy_run(halo_plan *plan, const halo_op_args *args);
+void hl_cross_entropy_free(halo_plan *plan);
+/* Targets of a whole sample, of which T may hold a part. */
+double hl_loss_targets(const halo_op_desc *d);
 
 /* The pointwise kernels compiled for `isa` (usable ones only). */
 const struct hl_kern *hl_cpu_kern(hl_isa isa);

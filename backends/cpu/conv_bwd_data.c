@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv_bwd_data.c -- dx[n,i,q] (+)= sum over o,p,k with p stride - pad_lo + k dilation = q of w[o,i,k] dy[n,o,p], as a gather from dy.
+ * conv_bwd_data.c -- dx[n,i,q] (+)= sum over o,p,k with p stride - pad_lo + k dilation = q of w[o,i,k] dy[n,o,p], as a gather from dy. Used forward, as
+ * a transposed convolution, it takes a bias and an activation as any gather does.
  *
  * With stride s the positions q fall into s residue classes per dimension. In class r, q = r + s j, a tap k takes part when s divides
  * r + pad_lo - k dilation, and then reads dy at p = j + (r + pad_lo - k dilation) / s: each class is a convolution of stride 1 with its own taps, and
- * no product with an inserted zero is ever computed. Classes without taps only clear.
+ * no product with an inserted zero is ever computed. Classes without taps only clear, or hold act(bias).
  */
 #include "conv.h"
 
@@ -13,6 +14,8 @@ enum { MOST_PHASES = 4096 };
 typedef struct bwd_plan {
     struct hl_onednn *library; /* else: */
     hl_gather *gather;
+    bool bias;
+    int64_t bias_origin;
 } bwd_plan;
 
 static void class_dim(const hl_conv_shape *s, int i, int64_t r, hl_gather_dim *d)
@@ -50,6 +53,8 @@ static hl_gather_dim (*make_classes(const hl_conv_shape *s, int *phases))[3]
 static bool bwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv_shape *s, hl_gather_dim (**dims)[3], hl_gather_spec *spec)
 {
     if (!hl_conv_shape_of(desc, HALO_DX, HALO_DY, s) || !hl_conv_kern_for(dev, s->x.layout) || s->x.layout != s->y.layout) return false;
+    if (desc->accumulate && (hl_has(desc, HALO_B) || desc->act != HALO_ACT_NONE)) return false;
+    if (hl_has(desc, HALO_B) && desc->t[HALO_B].dtype != HALO_F32) return false;
     int phases = 0;
     *dims = make_classes(s, &phases);
     if (!*dims) return false;
@@ -58,7 +63,9 @@ static bool bwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
                              .image = hl_image_of(HL_IMAGE_BWD8, (int)hl_layout_block(s->x.layout)),
                              .phases = phases,
                              .dims = (const hl_gather_dim(*)[3]) * dims,
-                             .accumulate = desc->accumulate};
+                             .accumulate = desc->accumulate,
+                             .act = desc->act,
+                             .slope = (float)desc->slope};
     memcpy(spec->kernel, s->w.kernel, sizeof(spec->kernel));
     return true;
 }
@@ -129,6 +136,8 @@ static halo_status bwd_make(halo_device *dev, const halo_op_desc *desc, const ha
         HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
     else
         HL_GOTO(st, make_gather(dev, desc, choice, &p->gather), undo_plan);
+    p->bias = hl_has(desc, HALO_B);
+    if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);
     *plan = (halo_plan *)p;
     return HALO_OK;
 
@@ -141,7 +150,8 @@ static halo_status bwd_run(halo_plan *plan, const halo_op_args *args)
 {
     const bwd_plan *p = (const bwd_plan *)plan;
     if (p->library) return hl_onednn_run(p->library, args);
-    hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], NULL, args->ptr[HALO_DX], args->scratch);
+    const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
+    hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], bias, args->ptr[HALO_DX], args->scratch);
     return HALO_OK;
 }
 

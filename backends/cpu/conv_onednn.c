@@ -286,6 +286,7 @@ static bool fits(const halo_op_desc *desc, hl_conv_shape *s)
     for (int i = 0; i < 3; i++)
         if (s->w.pad_lo[i] < 0) return false;
     if (desc->kind == HALO_OP_CONV_FWD && desc->act > HALO_ACT_RELU) return false;
+    if (desc->kind == HALO_OP_CONV_BWD_DATA && (desc->act != HALO_ACT_NONE || desc->t[HALO_B].dtype != HALO_NONE)) return false;
     if (desc->kind == HALO_OP_CONV_BWD_WEIGHTS && hangs_over(s)) return false;
     return desc->kind == HALO_OP_CONV_BWD_WEIGHTS || !desc->accumulate;
 }

@@ -4,6 +4,7 @@
 # cpu_kern_sources are compiled once per instruction set, HL_KERN names which; everything else is compiled for the plain target.
 cpu_kern_sources = \
 	backends/cpu/kern/convert.c \
+	backends/cpu/kern/cross_entropy.c \
 	backends/cpu/kern/dense.c \
 	backends/cpu/kern/dropout.c \
 	backends/cpu/kern/elementary.h \
@@ -19,9 +20,11 @@ cpu_kern_sources = \
 
 if BACKEND_CPU
 libhalo_core_la_SOURCES += \
+	backends/cpu/bias.c \
 	backends/cpu/classes.c \
 	backends/cpu/classes.h \
 	backends/cpu/copy.c \
+	backends/cpu/cross_entropy.c \
 	backends/cpu/bind.c \
 	backends/cpu/cpu.h \
 	backends/cpu/device.c \

@@ -428,7 +428,8 @@ static halo_status norm_do(halo_plan *plan, const halo_op_args *args)
     float *gamma = VECTOR(float, d, args, HALO_WT), *beta = VECTOR(float, d, args, HALO_B), *running = VECTOR(float, d, args, HALO_RUN);
     norm_run r = {.p = p, .stat = stat};
     for (int k = 0; k < p->operands; k++) r.ptr[k] = args->ptr[p->role[k]];
-    r.pieces = p->pieces - hl_padding_samples(args->record, p->x->ext[HALO_N]) * p->blocks * p->sections;
+    r.pieces = p->pieces;
+    if (!d->per_sample) r.pieces -= hl_padding_samples(args->record, p->x->ext[HALO_N]) * p->blocks * p->sections;
     switch (d->kind) {
     case HALO_OP_NORM_STATS:
         hl_parallel(p->super.dev, r.pieces, stats_piece, &r);

@@ -71,6 +71,7 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
     [HALO_OP_SUMSQ] = &ref_sumsq,
     [HALO_OP_UPDATE] = &ref_update,
     [HALO_OP_CAST] = &ref_cast,
+    [HALO_OP_BIAS_BWD] = &ref_bias_bwd,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- device */

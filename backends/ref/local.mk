@@ -2,9 +2,11 @@
 # backends/ref: plain C loops, the oracle
 noinst_HEADERS += backends/ref/ref.h
 libhalo_core_la_SOURCES += \
+	backends/ref/bias.c \
 	backends/ref/conv.c \
 	backends/ref/copy.c \
 	backends/ref/correlate.c \
+	backends/ref/cross_entropy.c \
 	backends/ref/device.c \
 	backends/ref/linear.c \
 	backends/ref/loss.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss.c -- weighted mean losses and their gradient in one go; and the sum of squares.
+ * loss.c -- weighted mean losses and their gradient in one go; and the sum of squares. cross_entropy.c has the loss of classes.
  *
  *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]),   STAT[0] += sum_n sw[n] loss_n,  STAT[1] += sum_n sw[n]
  *   dx[n,t] = sw[n]/T f'(x - target) loss_scale / weight_sum
@@ -28,22 +28,23 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
 {
     (void)dev;
     const halo_operand *x = &d->t[HALO_X];
+    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return ref_cross_entropy_candidates(d, out);
     if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || d->t[HALO_T].ext[HALO_N] != x->ext[HALO_N]) return 0;
     if (ref_sample_size(x) != ref_sample_size(&d->t[HALO_T]) || !ref_like(&d->t[HALO_DX], x)) return 0;
     return ref_offer(ref_room(2, ref_sample_size(x), 0), out);
 }
 
-/* Targets of a whole sample, of which this operand may hold a part. */
-static double targets(const halo_op_desc *d)
+double ref_targets(const halo_op_desc *d)
 {
     double n = 1;
     for (int k = HALO_C; k < HALO_DIMS; k++) n *= (double)d->global_ext[k];
-    return n > 0 ? n : (double)ref_sample_size(&d->t[HALO_X]);
+    return n > 0 ? n : (double)ref_sample_size(&d->t[HALO_T]);
 }
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
+    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return ref_cross_entropy(plan, args);
     ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T),
              dx = ref_operand(plan, args, HALO_DX);
     ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
@@ -58,9 +59,9 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
         for (int64_t i = 0; i < size; i++) {
             double r = xs[i] - ts[i];
             loss += penalty(d, r);
-            xs[i] = dx.op ? slope(d, r) * weight / targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
+            xs[i] = dx.op ? slope(d, r) * weight / ref_targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
         }
-        sums[0] += weight * loss / targets(d);
+        sums[0] += weight * loss / ref_targets(d);
         sums[1] += weight;
         if (dx.op) ref_pack_box(&dx, n, xs);
     }

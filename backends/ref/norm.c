@@ -20,7 +20,7 @@ typedef struct shape {
 static shape shape_of(const halo_op_desc *d, const halo_step_record *record)
 {
     const int64_t *e = d->t[HALO_X].ext;
-    int64_t there = e[HALO_N] - hl_padding_samples(record, e[HALO_N]);
+    int64_t there = e[HALO_N] - (d->per_sample ? 0 : hl_padding_samples(record, e[HALO_N]));
     shape s = {.g = d->per_sample ? there : 1, .f = d->groups > 0 ? d->groups : e[HALO_C], .c = e[HALO_C]};
     s.per_f = s.c / s.f;
     s.samples = d->per_sample ? 1 : there;
@@ -213,7 +213,7 @@ static void backward_data(const halo_op_desc *d, const shape *s, const ref_view 
     double a[REF_ROW], e[REF_ROW], sums[2], w;
     for (ref_row r = ref_rows(x->op); ref_more(&r); ref_next(&r)) {
         int64_t c = r.i[HALO_C], g = d->per_sample ? r.i[HALO_N] : 0;
-        bool none = r.i[HALO_N] >= (d->per_sample ? s->g : s->samples);
+        bool none = !d->per_sample && r.i[HALO_N] >= s->samples;
         moments k = moments_of(d, stat, g * s->f + c / s->per_f);
         feature_sums(s, stat2, gamma, g, c / s->per_f, sums);
         ref_read_flat(gamma, c, 1, &w);

@@ -98,9 +98,10 @@ typedef enum halo_op_kind {
      * Where a convolution's candidate names an image, t[WT] of the description still is the plain master; ptr[WT] is the image. */
     /* y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p*stride - pad_lo + k*dilation]), cross-correlation as in every framework */
     HALO_OP_CONV_FWD = 0, /* X WT B? Y AUX? */
-    /* dx[n,i,q] = sum over o,p,k with p*stride - pad_lo + k*dilation = q of w[o,i,k] dy[n,o,p]; used forward it is a transposed convolution.
-     * `accumulate`: dx += */
-    HALO_OP_CONV_BWD_DATA, /* DY WT DX */
+    /* dx[n,i,q] = act(b[i] + sum over o,p,k with p*stride - pad_lo + k*dilation = q of w[o,i,k] dy[n,o,p]). `accumulate`: dx +=, without B and act.
+     * Used forward it is a transposed convolution from DY to DX, which is where B and act come from; CONV_FWD then is its backward-data, and
+     * CONV_BWD_WEIGHTS with X and DY exchanged gives its dw. */
+    HALO_OP_CONV_BWD_DATA, /* DY WT B? DX */
     /* dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i,p*stride - pad_lo + k*dilation], plain (o,i,kd,kh,kw) f32; db[o] = sum dy. `accumulate`: += */
     HALO_OP_CONV_BWD_WEIGHTS, /* X DY DW DB? */
     /* writes the image `image` of the plain master weights (o,i,kd,kh,kw) that a convolution's candidate asked for */
@@ -141,15 +142,19 @@ typedef enum halo_op_kind {
     /* y = x * mask / keep; mask = hash(seed, step, layer, global index) < keep, the same function on every backend and grid (see
      * hl_dropout_keeps in tensor/dropout.h); the backward step is the same operation on dy; in place allowed */
     HALO_OP_DROPOUT, /* X Y */
-    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of them where that is set:
+    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of T where that is set:
      * a split sample); DX = d/dx sum_n sw[n] loss_n * loss_scale / weight_sum. SW absent: 1. mse d^2, mae |d|, huber d^2/2 up to delta, then
-     * delta (|d| - delta/2); the derivative of |d| at 0 is 0 */
+     * delta (|d| - delta/2); the derivative of |d| at 0 is 0. cross entropy: T has one channel, of class numbers t in X's type, and
+     * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN */
     HALO_OP_LOSS, /* X T SW STAT DX? */
     /* STAT f64 [2] = sum of squares (any value when the count is not 0), count of values that are not finite */
     HALO_OP_SUMSQ, /* X STAT */
     /* one optimiser step on a contiguous range; see halo_update_params */
     HALO_OP_UPDATE, /* WT DW M1? M2? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
     HALO_OP_CAST,   /* X Y: flat conversion; to f16 and bf16 round to nearest even, to integers round to nearest and saturate */
+    /* db[c] = sum over n,d,h,w of dy: the bias's gradient where no other op reads dy's box as DY (a transposed convolution, whose backward-weights
+     * has it as X). A reduction of its own rather than a mode of backward-weights: it is one pass at the speed of memory. `accumulate`: += */
+    HALO_OP_BIAS_BWD, /* DY DB */
     HALO_OP_KINDS
 } halo_op_kind;
 
@@ -218,8 +223,8 @@ typedef struct halo_step_record {
     double loss_scale; /* DX of a loss is multiplied by loss_scale / (sum of sample weights over all ranks) */
     double weight_sum; /* that sum, known before the step */
     int32_t skip;      /* updates do nothing */
-    /* Where `batch` is not 0: of so many samples the last `padding` are none (their weight is 0). Statistics of norms leave them out, and norms give them a
-     * DX of 0. An operand whose N is a multiple of `batch` has that many times as many of each. */
+    /* Where `batch` is not 0: of so many samples the last `padding` are none (their weight is 0). Statistics of norms over the batch leave them out, and
+     * these norms give them a DX of 0; norms per sample treat them as any (their DY is 0, and so is their DX then). An operand whose N is a multiple of `batch` has that many times as many of each. */
     int64_t batch, padding;
 } halo_step_record;
 

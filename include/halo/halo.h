@@ -123,7 +123,8 @@ typedef enum halo_padding { HALO_PAD_EXPLICIT = 0, HALO_PAD_SAME, HALO_PAD_VALID
 typedef enum halo_pool { HALO_POOL_MAX = 0, HALO_POOL_AVG } halo_pool;
 typedef enum halo_act { HALO_ACT_NONE = 0, HALO_ACT_LEAKY_RELU, HALO_ACT_RELU, HALO_ACT_TANH, HALO_ACT_SIGMOID, HALO_ACT_SCALE } halo_act;
 
-/* First values of weights, in = inputs of one output value, out = outputs of one input value (each channels times kernel cells):
+/* First values of weights, in = inputs of one output value, out = outputs of one input value (each channels times kernel cells; a transposed
+ * convolution's inputs are so many only on the average over its stride):
  *   GLOROT_UNIFORM  |w| < sqrt(6 / (in + out))      (Glorot & Bengio 2010)      HE_UNIFORM  |w| < sqrt(6 / in)      (He et al. 2015)
  *   GLOROT_NORMAL   deviation sqrt(2 / (in + out)), not truncated              HE_NORMAL   deviation sqrt(2 / in), not truncated */
 typedef enum halo_init { HALO_INIT_GLOROT_UNIFORM = 0, HALO_INIT_GLOROT_NORMAL, HALO_INIT_HE_UNIFORM, HALO_INIT_HE_NORMAL } halo_init;
@@ -155,6 +156,34 @@ typedef struct halo_conv_options {
      .bias = true}
 HALO_API halo_status halo_network_conv(halo_network *net, int input, const char *name, const halo_conv_options *options, int *layer);
 
+/*
+ * Transposed convolution [C D H W] -> [filters D' H' W'], weights (C, filters, kd, kh, kw): the backward-data pass of a convolution from the output to
+ * the input, used forward. Input n, stride s, kernel spanning k cells, per axis:
+ *   EXPLICIT  (n - 1) s - pad[0] - pad[1] + k + output_padding     VALID  without padding     SAME  n s
+ * PERIODIC is an error. output_padding adds cells behind, which windows reach only in part, or hold the bias alone; it is less than stride or dilation,
+ * and 0 with SAME.
+ */
+typedef struct halo_conv_transpose_options {
+    size_t size;
+    int64_t filters;                           /* must be given */
+    int64_t kernel[3], stride[3], dilation[3]; /* D H W; kernel 1 to 7, the others 1 to 1024; default 2, 2, 1 */
+    halo_padding padding[3];                   /* default valid */
+    int64_t pad[3][2];                         /* explicit: cells cut off D H W, before and behind, 0 to 1024 */
+    int64_t output_padding[3];                 /* default 0 */
+    bool bias;                                 /* default true */
+    halo_init init;                            /* of the weights; in = C times kernel cells / stride cells; default glorot uniform */
+    double bias_init;                          /* default 0 */
+} halo_conv_transpose_options;
+#define HALO_CONV_TRANSPOSE_OPTIONS_INIT                                                                     \
+    {.size = sizeof(halo_conv_transpose_options),                                                            \
+     .kernel = {2, 2, 2},                                                                                    \
+     .stride = {2, 2, 2},                                                                                    \
+     .dilation = {1, 1, 1},                                                                                  \
+     .padding = {HALO_PAD_VALID, HALO_PAD_VALID, HALO_PAD_VALID},                                            \
+     .bias = true}
+HALO_API halo_status halo_network_conv_transpose(halo_network *net, int input, const char *name, const halo_conv_transpose_options *options,
+                                                 int *layer);
+
 /* Pooling [C D H W] -> [C D' H' W']: the largest, or the mean, of each window's cells. The mean of a window that reaches into zero padding
  * is over its cells inside, or with count_pad over all of them. */
 typedef struct halo_pool_options {
@@ -172,12 +201,18 @@ typedef struct halo_pool_options {
      .padding = {HALO_PAD_VALID, HALO_PAD_VALID, HALO_PAD_VALID}}
 HALO_API halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *options, int *layer);
 
-/* Batch normalisation, shape unchanged: y = gamma (x - mean) / sqrt(variance + eps) + beta per channel, the statistics over all samples of
- * the batch and all cells; evaluation uses running = momentum * running + (1 - momentum) * new. beta begins at 0. */
+/* Normalisation, shape unchanged: y = gamma (x - mean) / sqrt(variance + eps) + beta with gamma and beta per channel. Statistics are those of
+ *   BATCH     a channel, over all cells and all samples of the batch; evaluation uses running = momentum * running + (1 - momentum) * new
+ *   GROUP     one sample's `groups` runs of channels (which divide C), over all cells, in training and evaluation alike   (Wu & He 2018)
+ *   INSTANCE  one sample's channel, likewise                                                       (Ulyanov, Vedaldi & Lempitsky 2016)
+ * beta begins at 0. */
+typedef enum halo_norm_scope { HALO_NORM_BATCH = 0, HALO_NORM_GROUP, HALO_NORM_INSTANCE } halo_norm_scope;
 typedef struct halo_norm_options {
     size_t size;
-    double eps, momentum; /* eps > 0, 0 <= momentum < 1; default 1e-5, 0.99 */
+    double eps, momentum; /* eps > 0, 0 <= momentum < 1; default 1e-5, 0.99; momentum is for batch norm alone */
     double gamma_init;    /* default 1 */
+    halo_norm_scope scope; /* default batch */
+    int64_t groups;        /* of group norm, where it must be given */
 } halo_norm_options;
 #define HALO_NORM_OPTIONS_INIT {.size = sizeof(halo_norm_options), .eps = 1e-5, .momentum = 0.99, .gamma_init = 1}
 HALO_API halo_status halo_network_norm(halo_network *net, int input, const char *name, const halo_norm_options *options, int *layer);
@@ -213,6 +248,11 @@ HALO_API halo_status halo_network_dense(halo_network *net, int input, const char
 /* The sum of 2 to 16 layers of equal shape; their concatenation along C, equal in D H W. */
 HALO_API halo_status halo_network_add(halo_network *net, const int *inputs, int n, const char *name, int *layer);
 HALO_API halo_status halo_network_concat(halo_network *net, const int *inputs, int n, const char *name, int *layer);
+
+/* A range of the cells, channels unchanged: cells[D H W][before, behind] are cut off, 0 to 2^31 - 1 each. crop_like cuts equally off both ends (of an odd
+ * number one more behind) so that D H W become those of layer `like`. */
+HALO_API halo_status halo_network_crop(halo_network *net, int input, const char *name, const int64_t cells[3][2], int *layer);
+HALO_API halo_status halo_network_crop_like(halo_network *net, int input, int like, const char *name, int *layer);
 
 /* Layers, the input included; the number of a named layer, -1 if there is none; its name, and its output's C D H W (NULL and an error where
  * there is no such layer); trainable parameters in all. net NULL: 0 layers, none of any name or number, 0 parameters. */
@@ -256,7 +296,8 @@ HALO_API halo_status halo_network_text(const halo_network *net, char **text);
  */
 typedef struct halo_trainer halo_trainer;
 
-typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER } halo_loss;
+/* CROSS_ENTROPY: the network's output channels are logits of classes 0 to C - 1; targets are class numbers, [batch 1 D H W] where it ends in a volume. */
+typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER, HALO_LOSS_CROSS_ENTROPY } halo_loss;
 typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
 typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;
 

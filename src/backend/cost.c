@@ -38,7 +38,7 @@ static double flops(const halo_op_desc *d)
 {
     switch (d->kind) {
     case HALO_OP_CONV_FWD: return conv_flops(d, HALO_X, HALO_Y) + (d->t[HALO_B].dtype ? cells(d, HALO_Y) : 0);
-    case HALO_OP_CONV_BWD_DATA: return conv_flops(d, HALO_DX, HALO_DY);
+    case HALO_OP_CONV_BWD_DATA: return conv_flops(d, HALO_DX, HALO_DY) + (d->t[HALO_B].dtype ? cells(d, HALO_DX) : 0);
     case HALO_OP_CONV_BWD_WEIGHTS:
         return conv_flops(d, HALO_X, HALO_DY) + (d->t[HALO_DB].dtype ? cells(d, HALO_DY) : 0);
     case HALO_OP_POOL_FWD: return cells(d, HALO_Y) * taps(d);
@@ -54,6 +54,7 @@ static double flops(const halo_op_desc *d)
     case HALO_OP_DROPOUT: return cells(d, HALO_Y);
     case HALO_OP_ACT_BWD: return 2 * cells(d, HALO_DX);
     case HALO_OP_ADD: return cells(d, HALO_Y);
+    case HALO_OP_BIAS_BWD: return cells(d, HALO_DY);
     case HALO_OP_LOSS: return 5 * cells(d, HALO_X);
     case HALO_OP_SUMSQ: return 2 * cells(d, HALO_X);
     case HALO_OP_UPDATE: return update_flops(d);

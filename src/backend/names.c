@@ -30,6 +30,7 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_SUMSQ] = "sumsq",
         [HALO_OP_UPDATE] = "update",
         [HALO_OP_CAST] = "cast",
+        [HALO_OP_BIAS_BWD] = "bias-bwd",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }

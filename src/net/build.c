@@ -62,6 +62,22 @@ halo_status halo_network_conv(halo_network *net, int input, const char *name, co
     return hl_graph_append(net, &l, layer);
 }
 
+halo_status halo_network_conv_transpose(halo_network *net, int input, const char *name,
+                                        const halo_conv_transpose_options *o, int *layer)
+{
+    hl_layer l;
+    HL_TRY(CHECK_OPTIONS(net, halo_conv_transpose_options, o));
+    HL_TRY(begin(net, HL_LAYER_CONV_TRANSPOSE, name, &input, 1, &l));
+    copy_window(&l, o->kernel, o->stride, o->padding, o->pad);
+    memcpy(l.window.dilation, o->dilation, sizeof(l.window.dilation));
+    memcpy(l.output_padding, o->output_padding, sizeof(l.output_padding));
+    l.filters = o->filters;
+    l.bias = o->bias;
+    l.init = o->init;
+    l.init_bias = o->bias_init;
+    return hl_graph_append(net, &l, layer);
+}
+
 halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *o,
                               int *layer)
 {
@@ -87,6 +103,8 @@ halo_status halo_network_norm(halo_network *net, int input, const char *name, co
     l.eps = o->eps;
     l.momentum = o->momentum;
     l.init_gamma = o->gamma_init;
+    l.scope = o->scope;
+    l.groups = o->groups;
     return hl_graph_append(net, &l, layer);
 }
 
@@ -155,4 +173,23 @@ halo_status halo_network_add(halo_network *net, const int *inputs, int n, const 
 halo_status halo_network_concat(halo_network *net, const int *inputs, int n, const char *name, int *layer)
 {
     return join(net, HL_LAYER_CONCAT, inputs, n, name, layer);
+}
+
+halo_status halo_network_crop(halo_network *net, int input, const char *name, const int64_t cells[3][2],
+                              int *layer)
+{
+    hl_layer l;
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_not_null(net->ctx, cells, "cells"));
+    HL_TRY(begin(net, HL_LAYER_CROP, name, &input, 1, &l));
+    memcpy(l.crop, cells, sizeof(l.crop));
+    return hl_graph_append(net, &l, layer);
+}
+
+halo_status halo_network_crop_like(halo_network *net, int input, int like, const char *name, int *layer)
+{
+    int64_t cells[3][2];
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(hl_crop_like(net, name ? name : hl_layer_kind_name(HL_LAYER_CROP), input, like, cells));
+    return halo_network_crop(net, input, name, cells, layer);
 }

@@ -78,12 +78,22 @@ static halo_status read_inputs(const reader *r, const hl_layer_form *form, const
     return HALO_OK;
 }
 
-static halo_status read_key(const reader *r, const hl_layer_form *form, const hl_yaml *value, hl_layer *draft)
+/* `like: LAYER` of a crop becomes its cells. */
+static halo_status read_like(reader *r, const hl_layer_form *form, const hl_yaml *value, hl_layer *draft)
+{
+    int like;
+    HL_TRY(find_input(r, value, &like));
+    r->net->source_line = value->line;
+    return hl_crop_like(r->net, form->word, draft->input[0], like, draft->crop);
+}
+
+static halo_status read_key(reader *r, const hl_layer_form *form, const hl_yaml *value, hl_layer *draft)
 {
     char what[64];
     const hl_layer_key *key = hl_form_key(form, value->key);
     snprintf(what, sizeof(what), "key of %s", form->word);
     if (!key) return unknown(r, value->line, what, value->key, hl_key_nearest(form, value->key));
+    if (key->type == HL_KEY_LAYER) return read_like(r, form, value, draft);
     if (hl_key_parse(key, value, draft)) return HALO_OK;
     hl_str expects = {0};
     hl_key_expects(key, &expects);
@@ -100,17 +110,25 @@ static halo_status read_defaults(const reader *r, const hl_layer_form *form, con
                                  hl_layer *draft)
 {
     for (const hl_layer_key *k = form->keys; k->name; k++)
-        if (!hl_yaml_find(map, k->name) && !hl_key_default(form, k, draft))
+        if (!hl_yaml_find(map, k->name) && form->kind != HL_LAYER_CROP && !hl_key_default(form, k, draft))
             return bad(r, line, "%s needs '%s'", form->word, k->name);
     return HALO_OK;
 }
 
+/* Cells, or a layer to take them from: one of the two. */
+static halo_status check_crop(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line)
+{
+    if (form->kind != HL_LAYER_CROP || !hl_yaml_find(map, "cells") != !hl_yaml_find(map, "like")) return HALO_OK;
+    return bad(r, line, "%s needs either 'cells' or 'like'", form->word);
+}
+
 /* `map` is NULL for a bare word. */
-static halo_status read_draft(const reader *r, const hl_layer_form *form, const hl_yaml *map, int line,
+static halo_status read_draft(reader *r, const hl_layer_form *form, const hl_yaml *map, int line,
                               hl_layer *draft)
 {
     const hl_yaml *from = hl_yaml_find(map, "from"), *name = hl_yaml_find(map, "name");
-    *draft = (hl_layer){.kind = form->kind, .pool = form->pool, .act = form->act};
+    *draft = (hl_layer){.kind = form->kind, .pool = form->pool, .act = form->act, .scope = form->scope};
+    HL_TRY(check_crop(r, form, map, line));
     HL_TRY(read_inputs(r, form, from, from ? from->line : line, draft));
     if (name) HL_TRY(expect_scalar(r, name, "name"));
     for (size_t i = 0; map && i < map->items; i++)
@@ -133,6 +151,22 @@ static halo_status add_conv(halo_network *net, const char *name, const hl_layer 
     return halo_network_conv(net, l->input[0], name, &o, NULL);
 }
 
+static halo_status add_conv_transpose(halo_network *net, const char *name, const hl_layer *l)
+{
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    o.filters = l->filters;
+    memcpy(o.kernel, l->window.kernel, sizeof(o.kernel));
+    memcpy(o.stride, l->window.stride, sizeof(o.stride));
+    memcpy(o.dilation, l->window.dilation, sizeof(o.dilation));
+    memcpy(o.padding, l->padding, sizeof(o.padding));
+    memcpy(o.pad, l->pad, sizeof(o.pad));
+    memcpy(o.output_padding, l->output_padding, sizeof(o.output_padding));
+    o.bias = l->bias;
+    o.init = l->init;
+    o.bias_init = l->init_bias;
+    return halo_network_conv_transpose(net, l->input[0], name, &o, NULL);
+}
+
 static halo_status add_pool(halo_network *net, const char *name, const hl_layer *l)
 {
     halo_pool_options o = HALO_POOL_OPTIONS_INIT;
@@ -151,6 +185,8 @@ static halo_status add_norm(halo_network *net, const char *name, const hl_layer 
     o.eps = l->eps;
     o.momentum = l->momentum;
     o.gamma_init = l->init_gamma;
+    o.scope = l->scope;
+    o.groups = l->groups;
     return halo_network_norm(net, l->input[0], name, &o, NULL);
 }
 
@@ -177,6 +213,8 @@ static halo_status add_layer(halo_network *net, const char *name, const hl_layer
     switch (l->kind) {
     case HL_LAYER_CONV:
         return add_conv(net, name, l);
+    case HL_LAYER_CONV_TRANSPOSE:
+        return add_conv_transpose(net, name, l);
     case HL_LAYER_POOL:
         return add_pool(net, name, l);
     case HL_LAYER_NORM:
@@ -193,6 +231,8 @@ static halo_status add_layer(halo_network *net, const char *name, const hl_layer
         return halo_network_add(net, l->input, l->inputs, name, NULL);
     case HL_LAYER_CONCAT:
         return halo_network_concat(net, l->input, l->inputs, name, NULL);
+    case HL_LAYER_CROP:
+        return halo_network_crop(net, l->input[0], name, (const int64_t(*)[2])l->crop, NULL);
     case HL_LAYER_INPUT:
     case HL_LAYER_KINDS:
         break;
@@ -200,7 +240,7 @@ static halo_status add_layer(halo_network *net, const char *name, const hl_layer
     return HALO_ERR_USAGE; /* no form has these kinds */
 }
 
-static halo_status read_layer(const reader *r, const hl_yaml *entry)
+static halo_status read_layer(reader *r, const hl_yaml *entry)
 {
     const hl_yaml *map = entry->kind == HL_YAML_MAP && entry->items == 1 ? entry->item[0] : NULL;
     if (!map && entry->kind != HL_YAML_SCALAR)

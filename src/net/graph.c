@@ -12,7 +12,8 @@ const char *hl_layer_kind_name(hl_layer_kind kind)
         [HL_LAYER_INPUT] = "input",     [HL_LAYER_CONV] = "conv",   [HL_LAYER_POOL] = "pool",
         [HL_LAYER_NORM] = "norm",       [HL_LAYER_ACT] = "act",     [HL_LAYER_DROPOUT] = "dropout",
         [HL_LAYER_FLATTEN] = "flatten", [HL_LAYER_DENSE] = "dense", [HL_LAYER_ADD] = "add",
-        [HL_LAYER_CONCAT] = "concat",
+        [HL_LAYER_CONCAT] = "concat",   [HL_LAYER_CONV_TRANSPOSE] = "conv_transpose",
+        [HL_LAYER_CROP] = "crop",
     };
     return kind < HL_LAYER_KINDS ? names[kind] : "layer";
 }

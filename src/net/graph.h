@@ -11,14 +11,16 @@
 typedef enum hl_layer_kind {
     HL_LAYER_INPUT = 0,
     HL_LAYER_CONV,
+    HL_LAYER_CONV_TRANSPOSE,
     HL_LAYER_POOL,
-    HL_LAYER_NORM, /* batch norm; group and instance later */
+    HL_LAYER_NORM, /* batch, group and instance norm */
     HL_LAYER_ACT,
     HL_LAYER_DROPOUT,
     HL_LAYER_FLATTEN,
     HL_LAYER_DENSE,
     HL_LAYER_ADD,
     HL_LAYER_CONCAT,
+    HL_LAYER_CROP,
     HL_LAYER_KINDS
 } hl_layer_kind;
 
@@ -31,11 +33,12 @@ typedef struct hl_layer {
     int input[HL_INPUTS_MAX]; /* indices of earlier layers */
     int line;                 /* of the network file, 0 = none; for messages */
 
-    /* conv, pool */
+    /* conv, conv-transpose, pool; a transposed convolution's window is that of the convolution from its output to its input */
     int64_t filters; /* conv: output channels; dense: outputs */
     halo_window window;
     halo_padding padding[3];
     int64_t pad[3][2]; /* explicit as given; filled by shape inference for the others; window.pad_lo is pad[..][0] */
+    int64_t output_padding[3]; /* conv-transpose: cells behind, as given: 0 where the padding is `same` */
     bool bias;
     halo_pool pool;
     bool count_pad;
@@ -43,12 +46,16 @@ typedef struct hl_layer {
     halo_act act;
     double slope;
     /* norm */
+    halo_norm_scope scope;
+    int64_t groups;       /* group norm: runs of channels */
     double eps, momentum; /* running = momentum * running + (1 - momentum) * new */
     /* dropout */
     double keep;
     /* flatten */
     bool channels_last;
     int64_t features; /* 0: all values in one row */
+    /* crop: cells cut off before and behind */
+    int64_t crop[3][2];
     /* initialisers of weights and bias (conv, dense), gamma (norm; beta is 0) */
     halo_init init;
     double init_bias, init_gamma;
@@ -77,6 +84,13 @@ halo_status hl_graph_create(halo_context *ctx, const char *source, const int lin
 /* Adds a layer whose settings are filled in: checks ranges, infers its shape, counts its parameters, copies it into the graph. On failure the
  * graph is as before. */
 halo_status hl_graph_append(struct halo_network *net, hl_layer *layer, int *index);
+
+/* Whether a norm has statistics of its own per sample, and how many features they are of. */
+static inline bool hl_per_sample(const hl_layer *l) { return l->scope != HALO_NORM_BATCH; }
+static inline int64_t hl_norm_features(const hl_layer *l) { return l->scope == HALO_NORM_GROUP ? l->groups : l->out[0]; }
+
+/* The cells that a centre crop cuts off each side of `from` so that what is left is as large as `like`: of an odd number one more behind. */
+halo_status hl_crop_like(const struct halo_network *net, const char *name, int from, int like, int64_t cells[3][2]);
 
 /* "16 x 30 x 30 x 30" */
 typedef struct hl_shape_text { char s[96]; } hl_shape_text;

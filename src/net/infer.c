@@ -9,6 +9,11 @@
  *     same, periodic: out = ceil(n / s) by p + q = max((out - 1) s + e - n, 0), p = floor of the half
  * (TensorFlow's rule)
  *
+ * A transposed convolution goes the other way:
+ *
+ *     out = (n - 1) s - p - q + e + output padding
+ *     same: out = n s by p + q = max(e - s, 0), or an output padding of s - e where the window is narrower than the stride
+ *
  * Every product is checked: a tensor's values must count below 2^57, so that bytes of any type and any sum of
  * two such fit 64 bits.
  */
@@ -109,6 +114,51 @@ static halo_status infer_conv(const struct halo_network *net, hl_layer *l)
     return infer_window(net, l);
 }
 
+/* ------------------------------------------------------------------------------------------- transposed windows */
+
+static halo_status check_transposed(const struct halo_network *net, const hl_layer *l)
+{
+    for (int d = 0; d < 3; d++) {
+        int64_t most = hl_max64(l->window.stride[d], l->window.dilation[d]) - 1;
+        bool same = l->padding[d] == HALO_PAD_SAME;
+        if (l->padding[d] == HALO_PAD_PERIODIC)
+            return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': a transposed convolution has no periodic padding", l->name);
+        if (l->output_padding[d] > (same ? 0 : most))
+            return hl_graph_fail(net, HALO_ERR_USAGE,
+                                 "layer '%s': output padding %" PRId64 " along %s must be %s%" PRId64, l->name,
+                                 l->output_padding[d], axis_names[d], same ? "left to 'same': " : "at most ",
+                                 same ? 0 : most);
+    }
+    return HALO_OK;
+}
+
+/* Fills pad[d]; returns the cells behind. */
+static int64_t pad_transposed(hl_layer *l, int d)
+{
+    int64_t over = window_span(l, d) - l->window.stride[d], total = hl_max64(over, 0);
+    bool same = l->padding[d] == HALO_PAD_SAME;
+    if (l->padding[d] == HALO_PAD_VALID) l->pad[d][0] = l->pad[d][1] = 0;
+    if (same) {
+        l->pad[d][0] = total / 2;
+        l->pad[d][1] = total - total / 2;
+    }
+    l->window.pad_lo[d] = l->pad[d][0];
+    return same ? hl_max64(-over, 0) : l->output_padding[d];
+}
+
+static halo_status infer_conv_transpose(const struct halo_network *net, hl_layer *l)
+{
+    const int64_t *in = input_of(net, l, 0)->out;
+    HL_TRY(check_transposed(net, l));
+    l->out[0] = l->filters;
+    for (int d = 0; d < 3; d++) {
+        int64_t behind = pad_transposed(l, d), cut = l->pad[d][0] + l->pad[d][1] - window_span(l, d) - behind;
+        if (!hl_mul64(in[1 + d] - 1, l->window.stride[d], &l->out[1 + d])) l->out[1 + d] = INT64_MAX / 2;
+        l->out[1 + d] -= cut; /* counts are below 2^57, windows below 2^24 */
+    }
+    return HALO_OK; /* check_volume says what is not positive */
+}
+
 static halo_status infer_pool(const struct halo_network *net, hl_layer *l)
 {
     HL_TRY(check_pool_padding(net, l));
@@ -152,6 +202,47 @@ static halo_status infer_dense(const struct halo_network *net, hl_layer *l)
             in->name, hl_shape_print(in->out, 4).s);
     memcpy(l->out, (int64_t[4]){l->filters, 1, 1, 1}, sizeof(l->out));
     l->rows = in->rows;
+    return HALO_OK;
+}
+
+static halo_status infer_norm(const struct halo_network *net, hl_layer *l)
+{
+    HL_TRY(infer_unchanged(net, l));
+    const int64_t *x = l->out;
+    if (l->scope == HALO_NORM_GROUP && x[0] % l->groups != 0)
+        return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': %" PRId64 " channels cannot be cut into %" PRId64 " groups",
+                             l->name, x[0], l->groups);
+    int64_t cells = x[1] * x[2] * x[3] * (x[0] / hl_norm_features(l));
+    if (hl_per_sample(l) && cells == 1)
+        return hl_graph_fail(net, HALO_ERR_SHAPE,
+                             "layer '%s': of input %s (C D H W) each statistic would be that of one value", l->name,
+                             hl_shape_print(x, 4).s);
+    return HALO_OK;
+}
+
+static halo_status infer_crop(const struct halo_network *net, hl_layer *l)
+{
+    HL_TRY(infer_unchanged(net, l));
+    for (int d = 0; d < 3; d++) l->out[1 + d] -= l->crop[d][0] + l->crop[d][1];
+    return HALO_OK; /* check_volume says what is not positive */
+}
+
+halo_status hl_crop_like(const struct halo_network *net, const char *name, int from, int like, int64_t cells[3][2])
+{
+    if (from < 0 || from >= net->layers || like < 0 || like >= net->layers)
+        return hl_graph_fail(net, HALO_ERR_USAGE, "layer '%s': there is no layer %d", name,
+                             from < 0 || from >= net->layers ? from : like);
+    const hl_layer *x = &net->layer[from], *as = &net->layer[like];
+    for (int d = 0; d < 3; d++) {
+        int64_t over = x->out[1 + d] - as->out[1 + d];
+        if (over < 0)
+            return hl_graph_fail(net, HALO_ERR_SHAPE,
+                                 "layer '%s': '%s' %s (C D H W) is smaller along %s than '%s' %s, whose extents it is to be cropped to",
+                                 name, x->name, hl_shape_print(x->out, 4).s, axis_names[d], as->name,
+                                 hl_shape_print(as->out, 4).s);
+        cells[d][0] = over / 2;
+        cells[d][1] = over - over / 2;
+    }
     return HALO_OK;
 }
 
@@ -204,7 +295,8 @@ halo_status hl_graph_infer(struct halo_network *net, hl_layer *layer)
         bool takes_rows;
     } kinds[HL_LAYER_KINDS] = {
         [HL_LAYER_INPUT] = {infer_input, false},     [HL_LAYER_CONV] = {infer_conv, false},
-        [HL_LAYER_POOL] = {infer_pool, false},       [HL_LAYER_NORM] = {infer_unchanged, false},
+        [HL_LAYER_CONV_TRANSPOSE] = {infer_conv_transpose, false}, [HL_LAYER_CROP] = {infer_crop, false},
+        [HL_LAYER_POOL] = {infer_pool, false},       [HL_LAYER_NORM] = {infer_norm, false},
         [HL_LAYER_ACT] = {infer_unchanged, true},    [HL_LAYER_DROPOUT] = {infer_unchanged, true},
         [HL_LAYER_FLATTEN] = {infer_flatten, false}, [HL_LAYER_DENSE] = {infer_dense, true},
         [HL_LAYER_ADD] = {infer_joined, true},       [HL_LAYER_CONCAT] = {infer_joined, true},

@@ -8,6 +8,9 @@
  * deep feedforward networks", 2010 he       Var w = 2 / fan_in                 He, Zhang, Ren & Sun, "Delving
  * deep into rectifiers", 2015 uniform on (-a, a) has variance a^2 / 3, so a = sqrt(3 Var). Normal numbers are
  * not truncated. One block of random bits gives two elements.
+ *
+ * Weights of a transposed convolution are (in, out, kernel), and a tap meets an output cell only where the stride lets it: one in S, the stride's cells,
+ * so that on the average fan_in = in * kernel cells / S. With kernel 2 and stride 2 each output is the sum over `in` channels alone.
  */
 #include "base/rng.h"
 #include "net/graph.h"
@@ -25,6 +28,11 @@ static double weight_variance(const hl_layer *l, const hl_param_info *p)
     double cells = 1;
     for (int i = 2; i < p->ndim; i++) cells *= (double)p->dim[i];
     double fan_out = (double)p->dim[0] * cells, fan_in = (double)p->dim[1] * cells;
+    if (l->kind == HL_LAYER_CONV_TRANSPOSE) {
+        const int64_t *s = l->window.stride;
+        fan_out = (double)p->dim[1] * cells;
+        fan_in = (double)p->dim[0] * cells / ((double)s[0] * (double)s[1] * (double)s[2]);
+    }
     bool glorot = l->init == HALO_INIT_GLOROT_UNIFORM || l->init == HALO_INIT_GLOROT_NORMAL;
     return 2.0 / (glorot ? fan_in + fan_out : fan_in);
 }

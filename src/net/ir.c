@@ -170,6 +170,7 @@ static const unsigned written[HALO_OP_KINDS] = {
     [HALO_OP_SUMSQ] = BIT(HALO_STAT),
     [HALO_OP_UPDATE] = BIT(HALO_WT) | BIT(HALO_M1) | BIT(HALO_M2) | BIT(HALO_STAT2),
     [HALO_OP_CAST] = BIT(HALO_Y),
+    [HALO_OP_BIAS_BWD] = BIT(HALO_DB),
 };
 /* Written roles whose old content matters even without `accumulate`. */
 static const unsigned changed[HALO_OP_KINDS] = {

@@ -38,6 +38,10 @@ static const char *const padding_words[] = {"explicit", "same", "valid", "period
         .name = n, .type = HL_KEY_NUMBER, .offset = FIELD(f), .fallback = d, .lo = least, .hi = most,        \
         __VA_ARGS__                                                                                          \
     }
+#define CELLS(n, f, d, most, h)                                                                              \
+    {                                                                                                        \
+        .name = n, .type = HL_KEY_EXTENTS, .offset = FIELD(f), .fallback = d, .hi = most, .help = h          \
+    }
 #define BIAS      BOOL("bias", bias, "yes", "add a number per output channel")
 #define INIT      WORD("init", init, "glorot_uniform", init_words, "first values of the weights")
 #define BIAS_INIT NUMBER("bias_init", init_bias, "0", -INFINITY, INFINITY, .help = "first value of the bias")
@@ -60,6 +64,19 @@ static const hl_layer_key conv_keys[] = {
     END,
 };
 
+static const hl_layer_key conv_transpose_keys[] = {
+    COUNT("filters", filters, NULL, 1, MOST, "output channels"),
+    EXTENTS("kernel", window.kernel, "2", HL_CONV_KERNEL_MAX, "cells of the kernel"),
+    EXTENTS("stride", window.stride, "=kernel", HL_WINDOW_MAX, "step of the kernel over the output"),
+    EXTENTS("dilation", window.dilation, "1", HL_WINDOW_MAX, "distance of the kernel's cells in the output"),
+    PADDING("cells cut off around the output; same: the output is stride times the input"),
+    CELLS("output_padding", output_padding, "0", HL_WINDOW_MAX, "cells added behind the output, fewer than stride or dilation"),
+    BIAS,
+    INIT,
+    BIAS_INIT,
+    END,
+};
+
 #define POOL_WINDOW                                                                                          \
     EXTENTS("kernel", window.kernel, "2", HL_WINDOW_MAX, "cells of the window"),                             \
         EXTENTS("stride", window.stride, "=kernel", HL_WINDOW_MAX, "step of the window over the input"),     \
@@ -72,13 +89,22 @@ static const hl_layer_key average_pool_keys[] = {
     END,
 };
 
+#define EPS        NUMBER("eps", eps, "1e-05", 0, INFINITY, .open_lo = true, .help = "added to the variance")
+#define GAMMA_INIT NUMBER("gamma_init", init_gamma, "1", -INFINITY, INFINITY, .help = "first value of the factor")
 static const hl_layer_key norm_keys[] = {
-    NUMBER("eps", eps, "1e-05", 0, INFINITY, .open_lo = true, .help = "added to the variance"),
+    EPS,
     NUMBER("momentum", momentum, "0.99", 0, 1, .open_hi = true,
            .help = "share of the old running statistics that each step keeps"),
-    NUMBER("gamma_init", init_gamma, "1", -INFINITY, INFINITY, .help = "first value of the factor"),
+    GAMMA_INIT,
     END,
 };
+static const hl_layer_key group_norm_keys[] = {
+    COUNT("groups", groups, NULL, 1, MOST, "runs of channels with statistics of their own; divides the channels"),
+    EPS,
+    GAMMA_INIT,
+    END,
+};
+static const hl_layer_key instance_norm_keys[] = {EPS, GAMMA_INIT, END};
 
 static const hl_layer_key leaky_keys[] = {
     NUMBER("slope", slope, "0.01", 0, 1, .open_lo = true, .open_hi = true, .help = "slope below 0"),
@@ -103,8 +129,18 @@ static const hl_layer_key dense_keys[] = {
     COUNT("outputs", filters, NULL, 1, MOST, "output values"), BIAS, INIT, BIAS_INIT, END,
 };
 
+static const hl_layer_key crop_keys[] = {
+    {.name = "cells", .type = HL_KEY_SIDES, .offset = FIELD(crop), .hi = MOST, .help = "cells cut off"},
+    {.name = "like", .type = HL_KEY_LAYER, .fallback = "none", .help = "cut equally off both ends, of an odd number one more behind, down to the D H W of this layer; instead of cells"},
+    END,
+};
+
 const hl_layer_form hl_layer_forms[] = {
     {.word = "conv", .kind = HL_LAYER_CONV, .keys = conv_keys, .help = "convolution"},
+    {.word = "conv_transpose",
+     .kind = HL_LAYER_CONV_TRANSPOSE,
+     .keys = conv_transpose_keys,
+     .help = "transposed convolution: a learned enlargement by the stride"},
     {.word = "max_pool",
      .kind = HL_LAYER_POOL,
      .pool = HALO_POOL_MAX,
@@ -119,6 +155,16 @@ const hl_layer_form hl_layer_forms[] = {
      .kind = HL_LAYER_NORM,
      .keys = norm_keys,
      .help = "normalisation over the batch, per channel"},
+    {.word = "group_norm",
+     .kind = HL_LAYER_NORM,
+     .scope = HALO_NORM_GROUP,
+     .keys = group_norm_keys,
+     .help = "normalisation of each sample over runs of channels"},
+    {.word = "instance_norm",
+     .kind = HL_LAYER_NORM,
+     .scope = HALO_NORM_INSTANCE,
+     .keys = instance_norm_keys,
+     .help = "normalisation of each sample, per channel"},
     {.word = "leaky_relu",
      .kind = HL_LAYER_ACT,
      .act = HALO_ACT_LEAKY_RELU,
@@ -160,6 +206,7 @@ const hl_layer_form hl_layer_forms[] = {
      .many = true,
      .keys = no_keys,
      .help = "layers joined along the channels"},
+    {.word = "crop", .kind = HL_LAYER_CROP, .keys = crop_keys, .help = "a range of the cells"},
     {.word = NULL},
 };
 
@@ -182,6 +229,7 @@ const hl_layer_form *hl_form_of(const hl_layer *layer)
         if (f->kind != layer->kind) continue;
         if (layer->kind == HL_LAYER_POOL && f->pool != layer->pool) continue;
         if (layer->kind == HL_LAYER_ACT && f->act != layer->act) continue;
+        if (layer->kind == HL_LAYER_NORM && f->scope != layer->scope) continue;
         return f;
     }
     return NULL;
@@ -237,6 +285,10 @@ static size_t field_size(const hl_layer_key *key)
         return 3 * sizeof(int64_t);
     case HL_KEY_PADDING:
         return 3 * sizeof(halo_padding);
+    case HL_KEY_SIDES:
+        return 6 * sizeof(int64_t);
+    case HL_KEY_LAYER:
+        break;
     }
     return 0;
 }
@@ -263,17 +315,31 @@ static bool parse_extents(const hl_yaml *value, int64_t out[3])
     return true;
 }
 
-/* One axis: a word, a number for both sides, or [before, behind]. */
+/* A number for both sides, or [before, behind]. */
+static bool parse_pair(const hl_yaml *value, int64_t out[2])
+{
+    bool list = value->kind == HL_YAML_LIST;
+    if (list && value->items != 2) return false;
+    for (int side = 0; side < 2; side++)
+        if (!hl_yaml_int(list ? value->item[side] : value, &out[side])) return false;
+    return true;
+}
+
+static bool parse_sides(const hl_yaml *value, int64_t out[3][2])
+{
+    bool list = value->kind == HL_YAML_LIST;
+    if (list && value->items != 3) return false;
+    for (int d = 0; d < 3; d++)
+        if (!parse_pair(list ? value->item[d] : value, out[d])) return false;
+    return true;
+}
+
+/* One axis: a word, or as parse_pair. */
 static bool parse_padding_axis(const hl_yaml *value, halo_padding *padding, int64_t pad[2])
 {
     int word = HALO_PAD_EXPLICIT;
     int64_t p[2] = {0, 0};
-    bool list = value->kind == HL_YAML_LIST;
-    if (!parse_word(padding_words, value, 1, &word)) {
-        if (list && value->items != 2) return false;
-        for (int side = 0; side < 2; side++)
-            if (!hl_yaml_int(list ? value->item[side] : value, &p[side])) return false;
-    }
+    if (!parse_word(padding_words, value, 1, &word) && !parse_pair(value, p)) return false;
     *padding = (halo_padding)word;
     memcpy(pad, p, sizeof(p));
     return true;
@@ -308,6 +374,10 @@ bool hl_key_parse(const hl_layer_key *key, const hl_yaml *value, hl_layer *layer
         return parse_extents(value, f);
     case HL_KEY_PADDING:
         return parse_padding(value, layer);
+    case HL_KEY_SIDES:
+        return parse_sides(value, f);
+    case HL_KEY_LAYER:
+        return true;
     }
     return false;
 }
@@ -350,14 +420,29 @@ static void format_extents(const int64_t v[3], hl_str *out)
         add_list(out, v, 3);
 }
 
+static void format_pair(const int64_t v[2], hl_str *out)
+{
+    if (v[0] == v[1])
+        hl_str_addf(out, "%" PRId64, v[0]);
+    else
+        add_list(out, v, 2);
+}
+
+static void format_sides(const int64_t v[3][2], hl_str *out)
+{
+    for (int d = 0; d < 3; d++) {
+        hl_str_add(out, d ? ", " : "[");
+        format_pair(v[d], out);
+    }
+    hl_str_add(out, "]");
+}
+
 static void format_padding_axis(halo_padding padding, const int64_t pad[2], hl_str *out)
 {
     if (padding != HALO_PAD_EXPLICIT)
         hl_str_add(out, padding_words[padding]);
-    else if (pad[0] == pad[1])
-        hl_str_addf(out, "%" PRId64, pad[0]);
     else
-        add_list(out, pad, 2);
+        format_pair(pad, out);
 }
 
 /* pad[] of padding that is not explicit was filled by inference and says nothing. */
@@ -405,6 +490,11 @@ void hl_key_format(const hl_layer_key *key, const hl_layer *layer, hl_str *out)
         break;
     case HL_KEY_PADDING:
         format_padding(layer, out);
+        break;
+    case HL_KEY_SIDES:
+        format_sides(f, out);
+        break;
+    case HL_KEY_LAYER:
         break;
     }
 }
@@ -454,6 +544,14 @@ void hl_key_expects(const hl_layer_key *key, hl_str *out)
         hl_str_add(out, "same, valid, periodic, or a whole number");
         add_range(key, out);
         hl_str_add(out, ", or three of these, each number possibly a pair [before, behind]");
+        break;
+    case HL_KEY_SIDES:
+        hl_str_add(out, "a whole number");
+        add_range(key, out);
+        hl_str_add(out, ", or three of these, each possibly a pair [before, behind]");
+        break;
+    case HL_KEY_LAYER:
+        hl_str_add(out, "the name of an earlier layer");
         break;
     }
 }
@@ -507,6 +605,10 @@ static bool key_within(const hl_layer_key *key, const hl_layer *layer)
         return counts_within(key, f, 3);
     case HL_KEY_PADDING:
         return padding_within(key, layer);
+    case HL_KEY_SIDES:
+        return counts_within(key, f, 6);
+    case HL_KEY_LAYER:
+        return true;
     }
     return false;
 }

@@ -17,7 +17,9 @@ typedef enum hl_key_type {
     HL_KEY_BOOL,      /* bool */
     HL_KEY_WORD,      /* an enum: index into words */
     HL_KEY_EXTENTS,   /* int64_t[3], written as one number or [D, H, W] */
-    HL_KEY_PADDING    /* hl_layer.padding and .pad */
+    HL_KEY_PADDING,   /* hl_layer.padding and .pad */
+    HL_KEY_SIDES,     /* int64_t[3][2]: one number for all sides, or three of numbers and pairs [before, behind] */
+    HL_KEY_LAYER      /* no field: an earlier layer, which the reader of files turns into the key before it */
 } hl_key_type;
 
 typedef struct hl_layer_key {
@@ -36,6 +38,7 @@ typedef struct hl_layer_form {
     hl_layer_kind kind;
     halo_pool pool;           /* where kind is pool */
     halo_act act;             /* where kind is act */
+    halo_norm_scope scope;    /* where kind is norm */
     bool many;                /* 2 to 16 inputs; else one */
     const hl_layer_key *keys; /* ended by a NULL name */
     const char *help;

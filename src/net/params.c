@@ -3,8 +3,9 @@
  * params.c -- which parameters a layer has, in the order in which checkpoints and models hold them:
  *
  *     conv    weights (filters, C, kd, kh, kw)   bias (filters)
+ *     conv_transpose   weights (C, filters, kd, kh, kw)   bias (filters)
  *     dense   weights (outputs, F)               bias (outputs)
- *     norm    gamma (C)   beta (C)   running_mean (C)   running_variance (C); the last two are not trained
+ *     norm    gamma (C)   beta (C)   running_mean (C)   running_variance (C); the last two are not trained, and batch norms alone have them
  */
 #include "net/graph.h"
 
@@ -35,18 +36,19 @@ halo_status hl_layer_params(const struct halo_network *net, const hl_layer *l, i
                             hl_param_info out[4], int *n)
 {
     *n = 0;
-    if (l->kind != HL_LAYER_CONV && l->kind != HL_LAYER_DENSE && l->kind != HL_LAYER_NORM) return HALO_OK;
+    bool transposed = l->kind == HL_LAYER_CONV_TRANSPOSE;
+    if (l->kind != HL_LAYER_CONV && !transposed && l->kind != HL_LAYER_DENSE && l->kind != HL_LAYER_NORM) return HALO_OK;
     int64_t in = net->layer[l->input[0]].out[0];
     const int64_t *k = l->window.kernel;
     shape vector = {1, {l->out[0]}}, matrix = {2, {l->out[0], in}},
-          kernel = {5, {l->out[0], in, k[0], k[1], k[2]}};
+          kernel = {5, {transposed ? in : l->out[0], transposed ? l->out[0] : in, k[0], k[1], k[2]}};
     if (l->kind == HL_LAYER_NORM) {
         static const char *const names[4] = {"gamma", "beta", "running_mean", "running_variance"};
         static const halo_role roles[4] = {HALO_WT, HALO_B, HALO_RUN, HALO_RUN};
-        for (int i = 0; i < 4; i++) HL_TRY(add(net, l, layer, names[i], roles[i], vector, out, n));
+        for (int i = 0; i < (hl_per_sample(l) ? 2 : 4); i++) HL_TRY(add(net, l, layer, names[i], roles[i], vector, out, n));
         return HALO_OK;
     }
-    HL_TRY(add(net, l, layer, "weights", HALO_WT, l->kind == HL_LAYER_CONV ? kernel : matrix, out, n));
+    HL_TRY(add(net, l, layer, "weights", HALO_WT, l->kind == HL_LAYER_DENSE ? matrix : kernel, out, n));
     return l->bias ? add(net, l, layer, "bias", HALO_B, vector, out, n) : HALO_OK;
 }
 

@@ -17,6 +17,7 @@
 static bool is_batch_norm(const hl_step *s)
 {
     halo_op_kind k = s->desc.kind;
+    if (s->desc.per_sample) return false;
     return k == HALO_OP_NORM_STATS || k == HALO_OP_NORM_BWD_STATS || k == HALO_OP_NORM_BWD_APPLY;
 }
 

@@ -260,8 +260,8 @@ static double loss_value(const void *what)
 
 static void test_loss_gradients(void)
 {
-    static const char *const names[] = {"mse", "mae", "huber"};
-    double worst[3] = {0, 0, 0};
+    static const char *const names[] = {"mse", "mae", "huber", "cross entropy"};
+    double worst[4] = {0, 0, 0, 0};
     for (uint64_t seed = 1; seed <= 4 * TRIALS; seed++) {
         rng r = {seed};
         trial t;
@@ -274,7 +274,7 @@ static void test_loss_gradients(void)
         }
         trial_free(&t);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         tap_ok(worst[i] <= 1e-5, "%s: dx is the derivative of the scaled loss (%.1e)", names[i], worst[i]);
 }
 

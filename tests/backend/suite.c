@@ -185,6 +185,9 @@ static void make_conv(trial *t, rng *r)
         random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, y), 40);
         use(t, HALO_WT, DRESS_MASTER, true, false, w);
         random_margin(r, use(t, HALO_DX, DRESS_PROGRAM, d->accumulate, true, x), 30);
+        if (d->accumulate || rng_chance(r, 50)) return;
+        if (bias) use_flat(t, HALO_B, DRESS_MASTER, true, false, x[HALO_C]); /* as a transposed convolution */
+        random_act(r, d);
     } else {
         d->accumulate = rng_chance(r, 40);
         random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, x), 50);
@@ -192,6 +195,15 @@ static void make_conv(trial *t, rng *r)
         use(t, HALO_DW, DRESS_MASTER, d->accumulate, true, w);
         if (bias) use_flat(t, HALO_DB, DRESS_MASTER, d->accumulate, true, y[HALO_C]);
     }
+}
+
+static void make_bias_bwd(trial *t, rng *r)
+{
+    int64_t e[HALO_DIMS];
+    pointwise_extents(r, e);
+    t->d.accumulate = rng_chance(r, 40);
+    random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, e), 30);
+    use_flat(t, HALO_DB, DRESS_MASTER, t->d.accumulate, true, e[HALO_C]);
 }
 
 static halo_dtype aux_type(const halo_op_desc *d) { return product(d->window.kernel, 3) > 256 ? HALO_I32 : HALO_U8; }
@@ -436,20 +448,37 @@ static void make_linear(trial *t, rng *r)
     }
 }
 
+/* Logits, some of them far apart, and class numbers. */
+static void make_cross_entropy(trial *t, rng *r, dress how, const int64_t e[HALO_DIMS])
+{
+    int64_t one[HALO_DIMS] = {e[HALO_N], 1, e[HALO_D], e[HALO_H], e[HALO_W]};
+    double spread = rng_chance(r, 30) ? 30 : 2;
+    operand *x = use(t, HALO_X, how, true, false, e);
+    fill_normal(r, x);
+    for (int64_t i = 0; i < operand_cells(x); i++) x->value[i] = (double)(float)(spread * x->value[i]);
+    fill_integers(r, use(t, HALO_T, how == DRESS_ROWS ? how : DRESS_ANY, true, false, one), 0, e[HALO_C] - 1);
+}
+
 static void make_loss(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     int64_t e[HALO_DIMS];
     random_extents(r, e, 5);
+    if (rng_chance(r, 20)) e[HALO_W] = rng_int(r, 60, 140); /* rows that are taken in pieces */
     dress how = rng_chance(r, 60) ? DRESS_ROWS : DRESS_PROGRAM;
     if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
-    d->loss = (halo_loss)rng_int(r, 0, 2);
+    d->loss = (halo_loss)rng_int(r, 0, HALO_LOSS_CROSS_ENTROPY);
+    bool classes = d->loss == HALO_LOSS_CROSS_ENTROPY;
     d->delta = 0.75;
     if (rng_chance(r, 20))
-        for (int k = 1; k < HALO_DIMS; k++) d->global_ext[k] = e[k] * 2;
+        for (int k = 1; k < HALO_DIMS; k++) d->global_ext[k] = classes && k == HALO_C ? 1 : e[k] * 2;
     bool integers = rng_chance(r, 30);
-    operand *x = use(t, HALO_X, how, true, false, e), *target = use(t, HALO_T, how, true, false, e);
-    if (integers) fill_integers(r, x, -2, 2), fill_integers(r, target, -2, 2);
+    if (classes) {
+        make_cross_entropy(t, r, how, e);
+    } else {
+        operand *x = use(t, HALO_X, how, true, false, e), *target = use(t, HALO_T, how, true, false, e);
+        if (integers) fill_integers(r, x, -2, 2), fill_integers(r, target, -2, 2);
+    }
     if (rng_chance(r, 80)) fill_positive(r, use_flat(t, HALO_SW, DRESS_STAT, true, false, e[HALO_N]));
     use_flat(t, HALO_STAT, DRESS_STAT, true, true, 2);
     fill_positive(r, &t->t[HALO_STAT]);
@@ -513,6 +542,7 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_CONV_FWD:
     case HALO_OP_CONV_BWD_DATA:
     case HALO_OP_CONV_BWD_WEIGHTS: make_conv(t, r); break;
+    case HALO_OP_BIAS_BWD: make_bias_bwd(t, r); break;
     case HALO_OP_POOL_FWD: make_pool_fwd(t, r); break;
     case HALO_OP_POOL_BWD: make_pool_bwd(t, r, oracle); break;
     case HALO_OP_NORM_STATS:

@@ -36,7 +36,9 @@ static bool same_settings(const hl_layer *a, const hl_layer *b)
     return a->filters == b->filters && a->bias == b->bias && a->act == b->act && a->slope == b->slope &&
            a->eps == b->eps && a->momentum == b->momentum && a->keep == b->keep &&
            a->channels_last == b->channels_last && a->features == b->features && a->init == b->init &&
-           a->init_bias == b->init_bias && a->init_gamma == b->init_gamma;
+           a->init_bias == b->init_bias && a->init_gamma == b->init_gamma && a->scope == b->scope &&
+           a->groups == b->groups && memcmp(a->crop, b->crop, sizeof(a->crop)) == 0 &&
+           memcmp(a->output_padding, b->output_padding, sizeof(a->output_padding)) == 0;
 }
 
 static bool same_layer(const hl_layer *a, const hl_layer *b)

@@ -71,6 +71,53 @@ static int norm(halo_network *net, int x)
     return layer;
 }
 
+/* Kernel, stride, dilation; pad and output padding explicit unless `same`. */
+static int up(halo_network *net, int x, int64_t filters, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
+              int64_t more, bool same_extents)
+{
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    int layer;
+    o.filters = filters;
+    o.bias_init = 0.1;
+    for (int a = 0; a < 3; a++) {
+        o.kernel[a] = k;
+        o.stride[a] = stride;
+        o.dilation[a] = dilation;
+        o.padding[a] = same_extents ? SAME : GIVEN;
+        o.pad[a][0] = o.pad[a][1] = pad;
+        o.output_padding[a] = more;
+    }
+    must(net, halo_network_conv_transpose(net, x, NULL, &o, &layer));
+    return layer;
+}
+
+/* groups 0: one per channel. */
+static int sample_norm(halo_network *net, int x, int64_t groups)
+{
+    halo_norm_options o = HALO_NORM_OPTIONS_INIT;
+    int layer;
+    o.scope = groups ? HALO_NORM_GROUP : HALO_NORM_INSTANCE;
+    o.groups = groups;
+    o.gamma_init = 1.2;
+    must(net, halo_network_norm(net, x, NULL, &o, &layer));
+    return layer;
+}
+
+static int crop(halo_network *net, int x, int64_t before, int64_t behind)
+{
+    const int64_t cells[3][2] = {{before, behind}, {behind, 0}, {0, before}};
+    int layer;
+    must(net, halo_network_crop(net, x, NULL, cells, &layer));
+    return layer;
+}
+
+static int crop_like(halo_network *net, int x, int like)
+{
+    int layer;
+    must(net, halo_network_crop_like(net, x, like, NULL, &layer));
+    return layer;
+}
+
 static int dense(halo_network *net, int x, int64_t outputs)
 {
     halo_dense_options o = HALO_DENSE_OPTIONS_INIT;
@@ -255,6 +302,54 @@ static void volume(halo_network *net)
     conv(net, add(net, 2, a, b, 0), 1, 1, 1, VALID, VALID, VALID);
 }
 
+/* Windows that tile, overlap, leave gaps and are dilated; an activation inside; an input with two readers. */
+static void ups(halo_network *net)
+{
+    int a = leaky(net, conv(net, 0, 4, 3, 2, SAME, SAME, SAME));
+    int b = leaky(net, up(net, a, 3, 2, 2, 1, 0, 0, false)), c = act(net, up(net, a, 3, 3, 2, 1, 1, 1, false), HALO_ACT_TANH);
+    int d = add(net, 2, b, c, 0), e = up(net, d, 2, 3, 1, 2, 2, 1, false);
+    int f = up(net, pool(net, e, HALO_POOL_MAX, 3, 3, VALID, false), 3, 2, 3, 1, 0, 2, false);
+    head(net, up(net, leaky(net, f), 2, 4, 3, 1, 0, 0, true));
+}
+
+/* The first layer enlarges the input itself, and nothing comes between two. */
+static void ups_first(halo_network *net)
+{
+    int a = up(net, 0, 9, 3, 2, 1, 0, 0, false);
+    conv(net, leaky(net, up(net, a, 3, 1, 1, 1, 0, 0, true)), 2, 3, 2, VALID, VALID, VALID);
+}
+
+static void sample_norms(halo_network *net)
+{
+    int a = leaky(net, sample_norm(net, conv(net, sample_norm(net, 0, 0), 4, 3, 1, SAME, SAME, SAME), 2));
+    int b = act(net, sample_norm(net, conv(net, a, 6, 3, 1, VALID, VALID, VALID), 3), HALO_ACT_SIGMOID);
+    int c = sample_norm(net, a, 1), d = sample_norm(net, pool(net, c, HALO_POOL_MAX, 2, 2, VALID, false), 0);
+    int e = flatten(net, b, false, 0), f = flatten(net, d, true, 0);
+    dense(net, concat(net, 2, e, f, 0), 2);
+}
+
+/* Cells cut off a value that others read too, before and after the crop in backward order; of the input; none at all. */
+static void crops(halo_network *net)
+{
+    int a = leaky(net, conv(net, 0, 4, 3, 1, SAME, SAME, SAME));
+    int b = crop(net, a, 1, 2), c = crop(net, a, 2, 1), d = crop(net, 0, 1, 2);
+    int e = conv(net, b, 4, 3, 1, SAME, SAME, SAME), f = crop_like(net, conv(net, a, 4, 2, 1, VALID, VALID, VALID), b);
+    int g = concat(net, 3, crop_like(net, e, b), f, d);
+    int h = add(net, 2, conv(net, a, 2, 3, 1, SAME, SAME, SAME), conv(net, a, 2, 1, 1, VALID, VALID, VALID), 0);
+    dense(net, concat(net, 3, flatten(net, g, false, 0), flatten(net, c, true, 0), flatten(net, crop(net, h, 0, 1), false, 0)), 2);
+}
+
+/* A small U-Net: two levels, norms of samples, a skip that is cropped, a head of three classes. */
+static void unet(halo_network *net)
+{
+    int a = act(net, sample_norm(net, conv(net, 0, 4, 3, 1, SAME, SAME, SAME), 2), HALO_ACT_TANH);
+    int b = pool(net, a, HALO_POOL_MAX, 2, 2, VALID, false);
+    int c = act(net, sample_norm(net, conv(net, b, 6, 3, 1, SAME, SAME, SAME), 0), HALO_ACT_TANH);
+    int d = up(net, c, 4, 2, 2, 1, 0, 0, false);
+    int e = concat(net, 2, crop_like(net, a, d), d, 0);
+    conv(net, leaky(net, conv(net, e, 4, 3, 1, VALID, VALID, VALID)), 3, 1, 1, VALID, VALID, VALID);
+}
+
 const small_network small_networks[] = {
     {"plain", plain, 2, {6, 5, 7}},       {"same", same, 1, {7, 6, 8}},
     {"periodic", periodic, 2, {6, 4, 8}}, {"uneven", uneven, 1, {9, 9, 9}},
@@ -262,7 +357,10 @@ const small_network small_networks[] = {
     {"flat2d", flat2d, 1, {1, 8, 9}},     {"branches", branches, 2, {6, 5, 4}},
     {"norms", norms, 2, {5, 6, 4}},       {"drops", drops, 2, {4, 6, 5}},
     {"rows", rows, 1, {6, 6, 6}},         {"odd", odd, 2, {5, 5, 6}},
-    {"volume", volume, 1, {5, 6, 7}},     {.name = NULL},
+    {"volume", volume, 1, {5, 6, 7}},     {"ups", ups, 2, {5, 4, 7}},
+    {"ups-first", ups_first, 2, {3, 2, 3}}, {"sample-norms", sample_norms, 2, {5, 6, 4}},
+    {"crops", crops, 2, {6, 7, 6}},       {"unet", unet, 1, {7, 6, 9}},
+    {.name = NULL},
 };
 
 halo_network *small_build(halo_context *ctx, const small_network *s)

@@ -37,6 +37,7 @@ static double loss_span(halo_loss kind, float delta, const float *x, const float
     case HALO_LOSS_MSE: LOSS(mse(d), mse_slope(d)); break;
     case HALO_LOSS_MAE: LOSS(mae(d), mae_slope(d)); break;
     case HALO_LOSS_HUBER: LOSS(huber(delta, d), huber_slope(delta, d)); break;
+    case HALO_LOSS_CROSS_ENTROPY: break; /* cross_entropy.c */
     }
     return sum;
 }

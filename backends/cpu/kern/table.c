@@ -23,6 +23,7 @@ const hl_kern HL_K(kern) = {
     .dropout_mask = HL_K(dropout_mask),
     .mul = HL_K(mul),
     .loss = HL_K(loss),
+    .cross_entropy = HL_K(cross_entropy),
     .sumsq = HL_K(sumsq),
     .update = HL_K(update),
     .dots = HL_K(dots),

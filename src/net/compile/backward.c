@@ -9,29 +9,22 @@
  */
 #include "net/compile/compile.h"
 
-/* Where a backward op leaves the gradient of an input: the gradient's value, or, when the op cannot add to
- * it, a temporary that is added afterwards. */
-typedef struct sink {
-    int value, sum; /* sum: -1 or the gradient that `value` is added to */
-    bool accumulate;
-} sink;
-
 static hl_edge edge_of(const hl_program *p, int layer, int k)
 {
     return p->edge[layer * HL_INPUTS_MAX + k];
 }
 
-static bool wanted(const hl_program *p, int layer, int k)
+bool hl_wanted(const hl_program *p, int layer, int k)
 {
     hl_edge e = edge_of(p, layer, k);
     return e == HL_EDGE_WRITE || e == HL_EDGE_ADD;
 }
 
-static halo_status open_sink(hl_program *p, int layer, bool op_adds, sink *out)
+halo_status hl_open_sink(hl_program *p, int layer, bool op_adds, hl_sink *out)
 {
     int x = hl_layer_of(p, layer)->input[0];
     bool add = edge_of(p, layer, 0) == HL_EDGE_ADD;
-    *out = (sink){.value = p->g[x], .sum = -1, .accumulate = add};
+    *out = (hl_sink){.value = p->g[x], .sum = -1, .accumulate = add};
     if (!add || op_adds) return HALO_OK;
     out->sum = p->g[x];
     out->accumulate = false;
@@ -48,13 +41,12 @@ static halo_status add_copy(hl_program *p, int layer, int from, int to, bool acc
     return HALO_OK;
 }
 
-static halo_status close_sink(hl_program *p, int layer, const sink *k)
+halo_status hl_close_sink(hl_program *p, int layer, const hl_sink *k)
 {
     return k->sum < 0 ? HALO_OK : add_copy(p, layer, k->value, k->sum, true);
 }
 
-/* Gradients of parameters: overwritten, or added to when the program accumulates. */
-static halo_status use_gradients(hl_program *p, hl_step *s)
+halo_status hl_use_gradients(hl_program *p, hl_step *s)
 {
     const halo_role of[2] = {HALO_WT, HALO_B}, in[2] = {HALO_DW, HALO_DB};
     for (int i = 0; i < 2; i++) {
@@ -67,7 +59,7 @@ static halo_status use_gradients(hl_program *p, hl_step *s)
     return HALO_OK;
 }
 
-static halo_status use_weights(hl_program *p, hl_step *s)
+halo_status hl_use_weights(hl_program *p, hl_step *s)
 {
     int value;
     HL_TRY(hl_param_value(p, hl_layer_param(p, s->layer, HALO_WT), HL_MASTER, &value));
@@ -75,8 +67,7 @@ static halo_status use_weights(hl_program *p, hl_step *s)
     return HALO_OK;
 }
 
-/* dy before the activation that the layer's op computed too: act'(y) dy. */
-static halo_status through_act(hl_program *p, int layer, int *dy)
+halo_status hl_through_act(hl_program *p, int layer, int *dy)
 {
     int act = p->fused[layer];
     hl_step *s;
@@ -115,7 +106,7 @@ static halo_status margin_op(hl_program *p, int layer, int value, const int64_t 
 
 /* Makes room for a gradient that is formed on box and margin. So far only other windows of this kind have
  * asked for its margin: those who will read it come later in backward. */
-static halo_status grow_sink(hl_program *p, int layer, const int64_t grow[3][2], const sink *k)
+static halo_status grow_sink(hl_program *p, int layer, const int64_t grow[3][2], const hl_sink *k)
 {
     static const halo_margin_mode wrap[3] = {HALO_MARGIN_WRAP, HALO_MARGIN_WRAP, HALO_MARGIN_WRAP};
     if (!any(grow)) return HALO_OK;
@@ -123,7 +114,7 @@ static halo_status grow_sink(hl_program *p, int layer, const int64_t grow[3][2],
     return k->accumulate ? margin_op(p, layer, k->value, grow, false) : HALO_OK;
 }
 
-static void use_grown(hl_step *s, const sink *k, const int64_t grow[3][2])
+static void use_grown(hl_step *s, const hl_sink *k, const int64_t grow[3][2])
 {
     s->use[HALO_DX] = hl_use_of(k->value);
     memcpy(s->use[HALO_DX].grow, grow, sizeof(s->use[HALO_DX].grow));
@@ -146,7 +137,7 @@ static halo_status conv_weights(hl_program *p, int layer, int dy)
     s->use[HALO_X] = hl_use_window(p, layer, p->y[hl_layer_of(p, layer)->input[0]]);
     s->use[HALO_DY] = hl_use_of(dy);
     hl_set_window(hl_layer_of(p, layer), &s->desc);
-    return use_gradients(p, s);
+    return hl_use_gradients(p, s);
 }
 
 /* dy with the margin that backward-data reads; a copy of it where its margin already holds something else. */
@@ -171,67 +162,61 @@ static halo_status conv_data(hl_program *p, int layer, int dy)
     int64_t grow[3][2];
     hl_use use;
     hl_step *s;
-    sink k;
+    hl_sink k;
     hl_window_grow(p, layer, grow);
-    HL_TRY(open_sink(p, layer, true, &k));
+    HL_TRY(hl_open_sink(p, layer, true, &k));
     HL_TRY(grow_sink(p, layer, grow, &k));
     HL_TRY(with_margin(p, layer, dy, &use));
     HL_TRY(hl_op_new(p, HALO_OP_CONV_BWD_DATA, HL_PHASE_BACKWARD, layer, &s));
     hl_set_window(hl_layer_of(p, layer), &s->desc);
     s->use[HALO_DY] = use;
     use_grown(s, &k, grow);
-    HL_TRY(use_weights(p, s));
+    HL_TRY(hl_use_weights(p, s));
     if (any(grow)) HL_TRY(margin_op(p, layer, k.value, grow, true));
-    return close_sink(p, layer, &k);
+    return hl_close_sink(p, layer, &k);
 }
 
 static halo_status backward_conv(hl_program *p, int layer)
 {
     int dy;
-    HL_TRY(through_act(p, layer, &dy));
+    HL_TRY(hl_through_act(p, layer, &dy));
     HL_TRY(conv_weights(p, layer, dy));
-    return wanted(p, layer, 0) ? conv_data(p, layer, dy) : HALO_OK;
+    return hl_wanted(p, layer, 0) ? conv_data(p, layer, dy) : HALO_OK;
 }
 
 static halo_status backward_dense(hl_program *p, int layer)
 {
     int dy;
     hl_step *s;
-    HL_TRY(through_act(p, layer, &dy));
+    HL_TRY(hl_through_act(p, layer, &dy));
     HL_TRY(hl_op_new(p, HALO_OP_LINEAR_BWD_WEIGHTS, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_X] = hl_use_of(p->y[hl_layer_of(p, layer)->input[0]]);
     s->use[HALO_DY] = hl_use_of(dy);
-    HL_TRY(use_gradients(p, s));
-    if (!wanted(p, layer, 0)) return HALO_OK;
-    sink k;
-    HL_TRY(open_sink(p, layer, true, &k));
+    HL_TRY(hl_use_gradients(p, s));
+    if (!hl_wanted(p, layer, 0)) return HALO_OK;
+    hl_sink k;
+    HL_TRY(hl_open_sink(p, layer, true, &k));
     HL_TRY(hl_op_new(p, HALO_OP_LINEAR_BWD_DATA, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_DY] = hl_use_of(dy);
     s->use[HALO_DX] = hl_use_of(k.value);
     s->desc.accumulate = k.accumulate;
-    return use_weights(p, s);
+    return hl_use_weights(p, s);
 }
 
-static void set_norm(const hl_layer *l, halo_op_desc *desc)
-{
-    desc->eps = l->eps;
-    desc->momentum = l->momentum;
-}
-
-/* Two sums over the batch (which ranks will add up), then dx from them. */
+/* Two sums over the batch (which ranks will add up) or over each sample, then dx from them. */
 static halo_status norm_sums(hl_program *p, int layer, int dy)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
     HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, layer, ".sums", &p->stat2[layer]));
     p->value[p->stat2[layer]].dtype = HALO_F64;
-    p->value[p->stat2[layer]].ext[HALO_W] = 2 * l->out[0];
+    p->value[p->stat2[layer]].ext[HALO_W] = 2 * l->out[0] * (hl_per_sample(l) ? p->value[p->y[layer]].ext[HALO_N] : 1);
     HL_TRY(hl_op_new(p, HALO_OP_NORM_BWD_STATS, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_X] = hl_use_of(p->y[l->input[0]]);
     s->use[HALO_DY] = hl_use_of(dy);
     s->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     s->use[HALO_STAT2] = hl_use_of(p->stat2[layer]);
-    set_norm(l, &s->desc);
+    hl_set_norm(l, &s->desc);
     return HALO_OK;
 }
 
@@ -240,12 +225,12 @@ static halo_status backward_norm(hl_program *p, int layer)
     const hl_layer *l = hl_layer_of(p, layer);
     int dy;
     hl_step *s;
-    sink k = {.value = -1, .sum = -1};
-    HL_TRY(through_act(p, layer, &dy));
+    hl_sink k = {.value = -1, .sum = -1};
+    HL_TRY(hl_through_act(p, layer, &dy));
     HL_TRY(norm_sums(p, layer, dy));
     /* Not every backend leaves dx out where nobody wants it; in place it costs no storage. */
-    if (wanted(p, layer, 0))
-        HL_TRY(open_sink(p, layer, false, &k));
+    if (hl_wanted(p, layer, 0))
+        HL_TRY(hl_open_sink(p, layer, false, &k));
     else
         HL_TRY(hl_value_like(p, dy, HL_VALUE_GRADIENT, layer, ".unused", &k.value));
     HL_TRY(hl_op_new(p, HALO_OP_NORM_BWD_APPLY, HL_PHASE_BACKWARD, layer, &s));
@@ -254,19 +239,19 @@ static halo_status backward_norm(hl_program *p, int layer)
     s->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     s->use[HALO_STAT2] = hl_use_of(p->stat2[layer]);
     s->use[HALO_DX] = hl_use_of(k.value);
-    set_norm(l, &s->desc);
-    HL_TRY(use_gradients(p, s));
-    HL_TRY(use_weights(p, s));
-    return close_sink(p, layer, &k);
+    hl_set_norm(l, &s->desc);
+    HL_TRY(hl_use_gradients(p, s));
+    HL_TRY(hl_use_weights(p, s));
+    return hl_close_sink(p, layer, &k);
 }
 
 static halo_status backward_act(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
-    sink k;
-    if (!wanted(p, layer, 0) || p->fused[l->input[0]] == layer) return HALO_OK;
-    HL_TRY(open_sink(p, layer, true, &k));
+    hl_sink k;
+    if (!hl_wanted(p, layer, 0) || p->fused[l->input[0]] == layer) return HALO_OK;
+    HL_TRY(hl_open_sink(p, layer, true, &k));
     HL_TRY(hl_op_new(p, HALO_OP_ACT_BWD, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_Y] = hl_use_of(p->y[layer]);
     s->use[HALO_DY] = hl_use_of(p->g[layer]);
@@ -299,11 +284,11 @@ static halo_status backward_pool(hl_program *p, int layer)
     int64_t grow[3][2];
     int dy;
     hl_step *s;
-    sink k;
-    if (!wanted(p, layer, 0)) return HALO_OK;
+    hl_sink k;
+    if (!hl_wanted(p, layer, 0)) return HALO_OK;
     hl_window_grow(p, layer, grow);
     HL_TRY(early_act(p, layer, &dy));
-    HL_TRY(open_sink(p, layer, true, &k));
+    HL_TRY(hl_open_sink(p, layer, true, &k));
     HL_TRY(grow_sink(p, layer, grow, &k));
     HL_TRY(hl_op_new(p, HALO_OP_POOL_BWD, HL_PHASE_BACKWARD, layer, &s));
     hl_set_window(hl_layer_of(p, layer), &s->desc);
@@ -311,33 +296,33 @@ static halo_status backward_pool(hl_program *p, int layer)
     if (p->aux[layer] >= 0) s->use[HALO_AUX] = hl_use_of(p->aux[layer]);
     use_grown(s, &k, grow);
     if (any(grow)) HL_TRY(margin_op(p, layer, k.value, grow, true));
-    return close_sink(p, layer, &k);
+    return hl_close_sink(p, layer, &k);
 }
 
 static halo_status backward_dropout(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
-    sink k;
-    if (!wanted(p, layer, 0)) return HALO_OK;
+    hl_sink k;
+    if (!hl_wanted(p, layer, 0)) return HALO_OK;
     if (p->y[layer] == p->y[l->input[0]])
         return add_copy(p, layer, p->g[layer], p->g[l->input[0]], edge_of(p, layer, 0) == HL_EDGE_ADD);
-    HL_TRY(open_sink(p, layer, false, &k));
+    HL_TRY(hl_open_sink(p, layer, false, &k));
     HL_TRY(hl_op_new(p, HALO_OP_DROPOUT, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_X] = hl_use_samples(p, layer, p->g[layer]);
     s->use[HALO_Y] = hl_use_samples(p, layer, k.value);
     s->desc.keep = l->keep;
     s->desc.layer = (uint64_t)layer;
     hl_set_global(p, layer, &s->desc);
-    return close_sink(p, layer, &k);
+    return hl_close_sink(p, layer, &k);
 }
 
 static halo_status backward_flatten(hl_program *p, int layer)
 {
     hl_step *s;
-    sink k;
-    if (!wanted(p, layer, 0)) return HALO_OK;
-    HL_TRY(open_sink(p, layer, true, &k));
+    hl_sink k;
+    if (!hl_wanted(p, layer, 0)) return HALO_OK;
+    HL_TRY(hl_open_sink(p, layer, true, &k));
     HL_TRY(hl_op_new(p, HALO_OP_UNFLATTEN, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_DY] = hl_use_samples(p, layer, p->g[layer]);
     s->use[HALO_DX] = hl_use_of(k.value);
@@ -350,7 +335,7 @@ static halo_status backward_add(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     for (int k = 0; k < l->inputs; k++)
-        if (wanted(p, layer, k))
+        if (hl_wanted(p, layer, k))
             HL_TRY(add_copy(p, layer, p->g[layer], p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
     return HALO_OK;
 }
@@ -367,7 +352,7 @@ static halo_status backward_concat(hl_program *p, int layer)
     }
     for (int k = 0; k < l->inputs; k++) {
         int64_t channels = hl_layer_of(p, l->input[k])->out[0];
-        if (wanted(p, layer, k)) {
+        if (hl_wanted(p, layer, k)) {
             HL_TRY(add_copy(p, layer, joined, p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
             hl_use *from = &p->step[p->steps - 1].use[HALO_X];
             from->c_lo = at;
@@ -384,4 +369,5 @@ const hl_lower_fn hl_lower_backward[HL_LAYER_KINDS] = {
     [HL_LAYER_ACT] = backward_act,         [HL_LAYER_DROPOUT] = backward_dropout,
     [HL_LAYER_FLATTEN] = backward_flatten, [HL_LAYER_DENSE] = backward_dense,
     [HL_LAYER_ADD] = backward_add,         [HL_LAYER_CONCAT] = backward_concat,
+    [HL_LAYER_CONV_TRANSPOSE] = hl_backward_transposed, [HL_LAYER_CROP] = hl_backward_crop,
 };

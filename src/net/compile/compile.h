@@ -43,10 +43,33 @@ typedef halo_status (*hl_lower_fn)(hl_program *p, int layer);
 extern const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS];
 extern const hl_lower_fn hl_lower_backward[HL_LAYER_KINDS];
 halo_status hl_lower_loss(hl_program *p);
+/* transposed.c, crop.c: kinds of layers that have a file of their own. */
+halo_status hl_transposed_op(hl_program *p, int layer, hl_step **step);
+halo_status hl_backward_transposed(hl_program *p, int layer);
+halo_status hl_forward_crop(hl_program *p, int layer);
+halo_status hl_backward_crop(hl_program *p, int layer);
+
+/* Where a backward op leaves the gradient of a layer's (first) input: the gradient's value, or, when the op cannot add to it, a temporary that is
+ * added afterwards: open, emit the op, close. */
+typedef struct hl_sink {
+    int value, sum; /* sum: -1 or the gradient that `value` is added to */
+    bool accumulate;
+} hl_sink;
+halo_status hl_open_sink(hl_program *p, int layer, bool op_adds, hl_sink *out);
+halo_status hl_close_sink(hl_program *p, int layer, const hl_sink *k);
+/* Whether a backward op has to form the gradient of input k. */
+bool hl_wanted(const hl_program *p, int layer, int k);
+/* dy before the activation that the layer's op computed too: act'(y) dy. */
+halo_status hl_through_act(hl_program *p, int layer, int *dy);
+/* WT of a backward step; DW and DB, overwritten, or added to when the program accumulates. */
+halo_status hl_use_weights(hl_program *p, hl_step *s);
+halo_status hl_use_gradients(hl_program *p, hl_step *s);
 /* Norms of weights and gradients, updates. */
 halo_status hl_lower_update(hl_program *p);
 /* Window and pool fields of a convolution's or pool's op. */
 void hl_set_window(const hl_layer *l, halo_op_desc *desc);
+/* Scope, eps and momentum of a norm's ops. */
+void hl_set_norm(const hl_layer *l, halo_op_desc *desc);
 /* True when a concatenation can write its inputs side by side into its output as it is stored. */
 bool hl_concat_aligned(const hl_program *p, int layer);
 /* Extents of the global tensor for dropout. */

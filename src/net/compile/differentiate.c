@@ -17,7 +17,7 @@
 
 static bool has_weights(const hl_layer *l)
 {
-    return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_NORM;
+    return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_CONV_TRANSPOSE || l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_NORM;
 }
 
 static void find_needs(hl_program *p)

@@ -48,38 +48,57 @@ static halo_status dense_op(hl_program *p, int layer, hl_step **step)
     return HALO_OK;
 }
 
+void hl_set_norm(const hl_layer *l, halo_op_desc *desc)
+{
+    desc->eps = l->eps;
+    desc->momentum = l->momentum;
+    desc->per_sample = hl_per_sample(l);
+    desc->groups = l->scope == HALO_NORM_GROUP ? l->groups : 0;
+}
+
+/* Evaluation has running statistics; norms of single samples have none and measure them there too. */
+static bool measures(const hl_program *p, int layer)
+{
+    return p->opt.training || hl_per_sample(hl_layer_of(p, layer));
+}
+
 static halo_status norm_op(hl_program *p, int layer, hl_step **step)
 {
-    const hl_layer *l = hl_layer_of(p, layer);
     HL_TRY(hl_op_new(p, HALO_OP_NORM_APPLY, HL_PHASE_FORWARD, layer, step));
     halo_op_desc *desc = &(*step)->desc;
     (*step)->use[HALO_X] = hl_use_of(input(p, layer, 0));
-    if (p->opt.training) (*step)->use[HALO_STAT] = hl_use_of(p->stat[layer]);
+    if (measures(p, layer)) (*step)->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     HL_TRY(use_param(p, *step, HALO_RUN, HALO_RUN, HL_MASTER));
-    desc->eps = l->eps;
-    desc->momentum = l->momentum;
-    desc->inference = !p->opt.training;
+    hl_set_norm(hl_layer_of(p, layer), desc);
+    desc->inference = !measures(p, layer);
     desc->unbiased = true;
+    return HALO_OK;
+}
+
+/* count, mean and squared deviations of each group of samples and features */
+static halo_status new_statistics(hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, layer, ".statistics", &p->stat[layer]));
+    hl_value *v = &p->value[p->stat[layer]];
+    v->dtype = HALO_F64;
+    v->ext[HALO_W] = 3 * hl_norm_features(l) * (hl_per_sample(l) ? p->value[p->y[layer]].ext[HALO_N] : 1);
+    v->operand = hl_operand_flat(v->dtype, v->ext[HALO_W]);
     return HALO_OK;
 }
 
 halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step)
 {
     hl_layer_kind kind = hl_layer_of(p, layer)->kind;
-    if (kind == HL_LAYER_NORM && p->opt.training && p->stat[layer] < 0) {
-        HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, layer, ".statistics", &p->stat[layer]));
-        hl_value *v = &p->value[p->stat[layer]];
-        v->dtype = HALO_F64;
-        v->ext[HALO_W] = 3 * hl_layer_of(p, layer)->out[0];
-        v->operand = hl_operand_flat(v->dtype, v->ext[HALO_W]);
-    }
-    HL_TRY(kind == HL_LAYER_CONV    ? conv_op(p, layer, step)
-           : kind == HL_LAYER_DENSE ? dense_op(p, layer, step)
-                                    : norm_op(p, layer, step));
+    if (kind == HL_LAYER_NORM && measures(p, layer) && p->stat[layer] < 0) HL_TRY(new_statistics(p, layer));
+    HL_TRY(kind == HL_LAYER_CONV             ? conv_op(p, layer, step)
+           : kind == HL_LAYER_CONV_TRANSPOSE ? hl_transposed_op(p, layer, step)
+           : kind == HL_LAYER_DENSE          ? dense_op(p, layer, step)
+                                             : norm_op(p, layer, step));
     hl_step *s = *step;
     HL_TRY(use_param(p, s, HALO_WT, HALO_WT, HL_MASTER));
     HL_TRY(use_param(p, s, HALO_B, HALO_B, HL_MASTER));
-    s->use[HALO_Y] = hl_use_of(p->y[act >= 0 ? act : layer]);
+    s->use[kind == HL_LAYER_CONV_TRANSPOSE ? HALO_DX : HALO_Y] = hl_use_of(p->y[act >= 0 ? act : layer]);
     set_act(p, act, &s->desc);
     return HALO_OK;
 }
@@ -101,13 +120,14 @@ static halo_status forward_fusable(hl_program *p, int layer)
 static halo_status forward_norm(hl_program *p, int layer)
 {
     hl_step *s;
-    if (!p->opt.training) return forward_fusable(p, layer);
+    if (!measures(p, layer)) return forward_fusable(p, layer);
     HL_TRY(hl_forward_op(p, layer, p->fused[layer], &s)); /* makes the statistics' value */
     hl_step apply = *s;
     p->steps--;
     HL_TRY(hl_op_new(p, HALO_OP_NORM_STATS, HL_PHASE_FORWARD, layer, &s));
     s->use[HALO_X] = apply.use[HALO_X];
     s->use[HALO_STAT] = apply.use[HALO_STAT];
+    hl_set_norm(hl_layer_of(p, layer), &s->desc);
     HL_TRY(hl_op_new(p, HALO_OP_NORM_APPLY, HL_PHASE_FORWARD, layer, &s));
     *s = apply;
     return HALO_OK;
@@ -233,6 +253,7 @@ const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS] = {
     [HL_LAYER_ACT] = forward_act,         [HL_LAYER_DROPOUT] = forward_dropout,
     [HL_LAYER_FLATTEN] = forward_flatten, [HL_LAYER_DENSE] = forward_fusable,
     [HL_LAYER_ADD] = forward_add,         [HL_LAYER_CONCAT] = forward_concat,
+    [HL_LAYER_CONV_TRANSPOSE] = forward_fusable, [HL_LAYER_CROP] = hl_forward_crop,
 };
 
 halo_status hl_lower_loss(hl_program *p)

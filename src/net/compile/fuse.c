@@ -91,7 +91,7 @@ halo_status hl_fuse(hl_program *p)
 {
     for (int i = 0; i < p->net->layers && !p->off.no_fuse; i++) {
         hl_layer_kind kind = hl_layer_of(p, i)->kind;
-        if (!p->live[i] || (kind != HL_LAYER_CONV && kind != HL_LAYER_DENSE && kind != HL_LAYER_NORM))
+        if (!p->live[i] || (kind != HL_LAYER_CONV && kind != HL_LAYER_CONV_TRANSPOSE && kind != HL_LAYER_DENSE && kind != HL_LAYER_NORM))
             continue;
         int act = lone_activation(p, i);
         if (act >= 0) HL_TRY(fuse_layer(p, i, act));

@@ -15,6 +15,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/bind.c \
 	src/net/compile/choose.c \
 	src/net/compile/compile.h \
+	src/net/compile/crop.c \
 	src/net/compile/differentiate.c \
 	src/net/compile/fit.c \
 	src/net/compile/forward.c \
@@ -25,4 +26,5 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/place.c \
 	src/net/compile/precision.c \
 	src/net/compile/shape.c \
+	src/net/compile/transposed.c \
 	src/net/compile/update.c

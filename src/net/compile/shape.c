@@ -44,7 +44,7 @@ static hl_layout_class class_of(const hl_program *p, int layer)
     const hl_layer *l = hl_layer_of(p, layer);
     if (l->kind == HL_LAYER_FLATTEN || l->kind == HL_LAYER_DENSE) return HL_CLASS_PLAIN;
     if (l->kind == HL_LAYER_INPUT) return HL_CLASS_INPUT;
-    if (l->kind == HL_LAYER_CONV) return HL_CLASS_PROGRAM;
+    if (l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_CONV_TRANSPOSE) return HL_CLASS_PROGRAM;
     hl_layout_class cls = p->value[p->y[l->input[0]]].cls;
     for (int k = 1; k < l->inputs; k++)
         if (p->value[p->y[l->input[k]]].cls != cls) cls = HL_CLASS_PROGRAM;
@@ -57,8 +57,8 @@ static void unite_classes(hl_program *p)
 {
     for (int i = 0; i < p->net->layers; i++) {
         const hl_layer *l = hl_layer_of(p, i);
-        if (!p->live[i] || l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_DENSE ||
-            l->kind == HL_LAYER_FLATTEN)
+        if (!p->live[i] || l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_CONV_TRANSPOSE ||
+            l->kind == HL_LAYER_DENSE || l->kind == HL_LAYER_FLATTEN)
             continue;
         for (int k = 0; k < l->inputs; k++) {
             if (p->value[p->y[l->input[k]]].cls == p->value[p->y[i]].cls) continue;
@@ -94,10 +94,12 @@ static halo_status add_layer(hl_program *p, int i)
 static halo_status add_loss(hl_program *p)
 {
     const hl_value *out = &p->value[p->y[p->net->layers - 1]];
-    const hl_layout_class cls = out->cls; /* of the targets too: the loss runs over both side by side */
+    const bool classes = p->opt.loss == HALO_LOSS_CROSS_ENTROPY; /* their numbers are one channel: no layout has anything to gain */
+    const hl_layout_class cls = classes ? HL_CLASS_PLAIN : out->cls; /* else the loss runs over both side by side */
     int64_t ext[HALO_DIMS];
     hl_step *step;
     memcpy(ext, out->ext, sizeof(ext));
+    if (classes) ext[HALO_C] = 1;
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "targets", &p->target));
     memcpy(p->value[p->target].ext, ext, sizeof(ext));
     p->value[p->target].cls = cls;

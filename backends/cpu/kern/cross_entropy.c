@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cross_entropy.c -- softmax and its loss over cells that lie side by side, class after class: every loop runs along the cells.
+ *
+ *   m = max_c x[c],  z = sum_c exp(x[c] - m),  loss = m - x[t] + log z,  dx[c] = exp(x[c] - m) / z - [c = t]
+ *
+ * z lies between 1 and the number of classes: a float holds it as well as the exponentials are known. Losses are summed in double.
+ */
+#include "elementary.h"
+#include "kern.h"
+
+#include <math.h>
+
+enum { MOST = 64 }; /* cells at once */
+
+/* NaN stays: once m is one, nothing is above it. */
+static void largest(const float *x, int64_t classes, int64_t step, int64_t n, float *m)
+{
+    for (int64_t i = 0; i < n; i++) m[i] = x[i];
+    for (int64_t c = 1; c < classes; c++) {
+        const float *row = x + c * step;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) m[i] = row[i] > m[i] || row[i] != row[i] ? row[i] : m[i];
+    }
+}
+
+static void exponentials(float *x, int64_t classes, int64_t step, int64_t n, const float *m, float *z)
+{
+    for (int64_t i = 0; i < n; i++) z[i] = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        float *row = x + c * step;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            row[i] = hl_exp(row[i] - m[i]);
+            z[i] += row[i];
+        }
+    }
+}
+
+static bool is_class(float t, int64_t classes) { return t >= 0 && t < (float)classes && t == (float)(int64_t)t; }
+
+static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+{
+    float m[MOST], z[MOST];
+    double sum = 0;
+    largest(x, classes, step, n, m);
+    for (int64_t i = 0; i < n; i++) sum += is_class(t[i], classes) ? (double)m[i] - (double)x[(int64_t)t[i] * step + i] : (double)NAN;
+    exponentials(x, classes, step, n, m, z);
+    for (int64_t i = 0; i < n; i++) sum += log((double)z[i]);
+    if (!derivative) return sum;
+    for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale / z[i] : NAN;
+    for (int64_t c = 0; c < classes; c++) {
+        float *row = x + c * step;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) row[i] = row[i] * z[i] - ((float)c == t[i] ? scale : 0.0f);
+    }
+    return sum;
+}
+
+double HL_K(cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += MOST)
+        sum += cells_loss(x + i, classes, step, n - i < MOST ? n - i : MOST, t + i, scale, derivative);
+    return sum;
+}

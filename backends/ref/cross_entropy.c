@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cross_entropy.c -- the loss of classes, softmax included. Of a cell with logits x[c] and class t, m = max_c x[c], z = sum_c exp(x[c] - m):
+ *
+ *   loss = m - x[t] + log z,   dloss/dx[c] = exp(x[c] - m) / z - [c = t]
+ *
+ * STAT and weights as in loss.c, the mean is over cells. No exponent is above 0 and z is at least 1, so nothing overflows however large the logits are.
+ */
+#include "ref.h"
+
+int ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out)
+{
+    const halo_operand *x = &d->t[HALO_X], *t = &d->t[HALO_T];
+    if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || t->ext[HALO_N] != x->ext[HALO_N] || t->ext[HALO_C] != 1) return 0;
+    if (memcmp(t->ext + HALO_D, x->ext + HALO_D, 3 * sizeof(int64_t)) != 0 || !ref_like(&d->t[HALO_DX], x)) return 0;
+    return ref_offer(ref_room(1, ref_sample_size(x), ref_sample_size(t)), out);
+}
+
+/* Loss of the cell whose logits are x[0], x[step], ...; they become the derivatives. */
+static double one_cell(double *x, int64_t classes, int64_t step, double label)
+{
+    double m = x[0], z = 0;
+    bool known = label >= 0 && label < (double)classes && label == floor(label);
+    for (int64_t c = 1; c < classes; c++) m = x[c * step] > m || isnan(x[c * step]) ? x[c * step] : m;
+    double loss = known ? m - x[(int64_t)label * step] : NAN;
+    for (int64_t c = 0; c < classes; c++) z += x[c * step] = exp(x[c * step] - m);
+    for (int64_t c = 0; c < classes; c++) x[c * step] = known ? x[c * step] / z - (c == (int64_t)label) : NAN;
+    return loss + log(z);
+}
+
+halo_status ref_cross_entropy(halo_plan *plan, const halo_op_args *args)
+{
+    const halo_op_desc *d = &plan->d;
+    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T), dx = ref_operand(plan, args, HALO_DX);
+    ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
+    int64_t size = ref_sample_size(x.op), cells = ref_sample_size(t.op);
+    double *xs = args->scratch, *ts = xs + size, sums[2];
+    ref_read_flat(&stat, 0, 2, sums);
+    for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
+        double weight = 1, loss = 0;
+        if (weights.op) ref_read_flat(&weights, n, 1, &weight);
+        ref_unpack_box(&x, n, xs);
+        ref_unpack_box(&t, n, ts);
+        for (int64_t i = 0; i < cells; i++) loss += one_cell(xs + i, size / cells, cells, ts[i]);
+        sums[0] += weight * loss / ref_targets(d);
+        sums[1] += weight;
+        if (!dx.op) continue;
+        for (int64_t i = 0; i < size; i++) xs[i] *= weight / ref_targets(d) * args->record->loss_scale / args->record->weight_sum;
+        ref_pack_box(&dx, n, xs);
+    }
+    ref_write_flat(&stat, 0, 2, sums);
+    return HALO_OK;
+}
