@@ -26,6 +26,7 @@ libhalo_core_la_SOURCES += \
 	src/comm/exchange_match.c \
 	src/comm/exchange_progress.c \
 	src/comm/exchange_stall.c \
+	src/comm/redistribute.c src/comm/redistribute.h \
 	src/comm/region.c src/comm/region.h \
 	src/comm/team.c src/comm/team.h \
 	src/comm/transport.c src/comm/transport.h \
