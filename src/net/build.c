@@ -101,10 +101,10 @@ halo_status halo_network_norm(halo_network *net, int input, const char *name, co
     HL_TRY(CHECK_OPTIONS(net, halo_norm_options, o));
     HL_TRY(begin(net, HL_LAYER_NORM, name, &input, 1, &l));
     l.eps = o->eps;
-    l.momentum = o->momentum;
-    l.init_gamma = o->gamma_init;
     l.scope = o->scope;
-    l.groups = o->groups;
+    if (o->scope == HALO_NORM_BATCH) l.momentum = o->momentum; /* what has no meaning is not kept */
+    if (o->scope == HALO_NORM_GROUP) l.groups = o->groups;
+    l.init_gamma = o->gamma_init;
     return hl_graph_append(net, &l, layer);
 }
 

@@ -67,7 +67,7 @@ static const hl_layer_key conv_keys[] = {
 static const hl_layer_key conv_transpose_keys[] = {
     COUNT("filters", filters, NULL, 1, MOST, "output channels"),
     EXTENTS("kernel", window.kernel, "2", HL_CONV_KERNEL_MAX, "cells of the kernel"),
-    EXTENTS("stride", window.stride, "=kernel", HL_WINDOW_MAX, "step of the kernel over the output"),
+    EXTENTS("stride", window.stride, "2", HL_WINDOW_MAX, "step of the kernel over the output"),
     EXTENTS("dilation", window.dilation, "1", HL_WINDOW_MAX, "distance of the kernel's cells in the output"),
     PADDING("cells cut off around the output; same: the output is stride times the input"),
     CELLS("output_padding", output_padding, "0", HL_WINDOW_MAX, "cells added behind the output, fewer than stride or dilation"),

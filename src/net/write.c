@@ -35,7 +35,7 @@ static void write_layer(const struct halo_network *net, int i, hl_str *out)
     hl_str_addf(out, "  - %s: {name: %s", form->word, l->name);
     write_inputs(net, i, out);
     for (const hl_layer_key *k = form->keys; k->name; k++) {
-        if (has_default(form, k, l)) continue;
+        if (k->type == HL_KEY_LAYER || has_default(form, k, l)) continue;
         hl_str_addf(out, ", %s: ", k->name);
         hl_key_format(k, l, out);
     }

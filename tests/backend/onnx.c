@@ -433,6 +433,33 @@ static void do_norm(job *j, const vector *v)
     compare(j, HALO_RUN, &both);
 }
 
+/* The mean or the sum of the cells' losses; of 1-D targets each sample's one. Classes may be weighted or left out there. */
+static void do_cross_entropy(job *j, const vector *v)
+{
+    const tensor *x = &v->in[0], *t = &v->in[1];
+    const attribute *how = find(v, "reduction");
+    bool sum = how && strcmp(how->s, "sum") == 0;
+    if (v->ins > 2 || find(v, "ignore_index") || (how && strcmp(how->s, "none") == 0) || x->rank > 5) {
+        j->skip = "no weights of classes, no classes left out, and a mean or sum";
+        return;
+    }
+    tensor x5 = *x, t5 = {.rank = t->rank + 1, .n = t->n, .v = t->v, .dim = {t->dim[0], 1}};
+    for (int i = 1; i < t->rank; i++) t5.dim[i + 1] = t->dim[i];
+    for (; x5.rank < 3; x5.rank++) x5.dim[x5.rank] = t5.dim[x5.rank] = 1;
+    t5.rank = x5.rank;
+    j->d.kind = HALO_OP_LOSS;
+    j->d.loss = HALO_LOSS_CROSS_ENTROPY;
+    give_volume(j, HALO_X, &x5, x->v);
+    give_volume(j, HALO_T, &t5, t->v);
+    give_flat(j, HALO_STAT, HALO_F64, 2, NULL);
+    if (!applicable(j)) return;
+    run(j);
+    double stat[2];
+    check_status(j->dev->ctx, j->dev->ops->download(j->dev, &j->d.t[HALO_STAT], j->ptr[HALO_STAT], HALO_F64, stat), "download");
+    double got = stat[0] / stat[1] * (sum ? (double)t->n : 1), want = v->out[0].v[0];
+    j->error = check_worse(j->error, fabs(got - want) / fabs(want));
+}
+
 static void do_act(job *j, const vector *v)
 {
     j->d.kind = HALO_OP_ACT_FWD;
@@ -509,7 +536,7 @@ static operator_fn find_operator(const char *op)
         {"Conv", do_conv},         {"ConvTranspose", do_transposed},       {"MaxPool", do_pool},
         {"AveragePool", do_pool},  {"GlobalAveragePool", do_pool},         {"BatchNormalization", do_norm},
         {"InstanceNormalization", do_norm}, {"GroupNormalization", do_norm}, {"Relu", do_act},
-        {"LeakyRelu", do_act},     {"Gemm", do_gemm},                      {"Momentum", do_momentum}};
+        {"SoftmaxCrossEntropyLoss", do_cross_entropy}, {"LeakyRelu", do_act},     {"Gemm", do_gemm},                      {"Momentum", do_momentum}};
     for (size_t i = 0; i < HL_COUNT(table); i++)
         if (strcmp(table[i].op, op) == 0) return table[i].fn;
     return NULL;

@@ -172,6 +172,43 @@ static void test_conv_gradients(void)
     tap_ok(worst[2] <= 1e-8, "convolution: db is the derivative (%.1e)", worst[2]);
 }
 
+/* A transposed convolution is backward-data used forward; its three gradients come from the other passes with x and dy exchanged, and from a sum. */
+static void test_transposed_gradients(void)
+{
+    double worst[3] = {0, 0, 0};
+    for (uint64_t seed = 1; seed <= 2 * TRIALS; seed++) {
+        rng r = {seed};
+        trial t;
+        trial_make(&t, HALO_OP_CONV_BWD_DATA, seed + 1000, dev);
+        operand *x = &t.t[HALO_DY], *y = &t.t[HALO_DX];
+        t.d.act = HALO_ACT_NONE;
+        if (!t.d.accumulate) {
+            memset(x->margin, 0, sizeof(x->margin)); /* a map of boxes; the values stay more than enough */
+            memset(y->margin, 0, sizeof(y->margin));
+            double *v = random_like(&r, y);
+            weighed f = {&t, HALO_DX, v};
+            trial a = another(&t, HALO_OP_CONV_FWD), b = another(&t, HALO_OP_CONV_BWD_WEIGHTS), c = another(&t, HALO_OP_BIAS_BWD);
+            give(&a, HALO_X, y, v);
+            give(&a, HALO_WT, &t.t[HALO_WT], t.t[HALO_WT].value);
+            give(&a, HALO_Y, x, NULL);
+            give(&b, HALO_X, y, v);
+            give(&b, HALO_DY, x, x->value);
+            give(&b, HALO_DW, &t.t[HALO_WT], NULL);
+            give(&c, HALO_DY, y, v);
+            if (t.t[HALO_B].value) give(&c, HALO_DB, &t.t[HALO_B], NULL);
+            double *dx = result(&a, HALO_Y), *dw = result(&b, HALO_DW), *db = t.t[HALO_B].value ? result(&c, HALO_DB) : NULL;
+            worst[0] = check_worse(worst[0], quotient_error(&r, x, dx, weighed_sum, &f));
+            worst[1] = check_worse(worst[1], quotient_error(&r, &t.t[HALO_WT], dw, weighed_sum, &f));
+            if (db) worst[2] = check_worse(worst[2], quotient_error(&r, &t.t[HALO_B], db, weighed_sum, &f));
+            free(dx), free(dw), free(db), free(v);
+            trial_free(&a), trial_free(&b), trial_free(&c);
+        }
+        trial_free(&t);
+    }
+    tap_ok(worst[0] <= 1e-8 && worst[1] <= 1e-8 && worst[2] <= 1e-8,
+           "transposed convolution: dx, dw, db are the derivatives (%.1e %.1e %.1e)", worst[0], worst[1], worst[2]);
+}
+
 static void test_pool_gradients(halo_pool pool)
 {
     double worst = 0;
@@ -588,6 +625,32 @@ static void test_pool_ties(void)
 }
 
 /* Values that are not finite are counted. */
+/* Labels that are no class spoil the loss and their own cell's gradient, and no other's. */
+static void test_labels(halo_device *on)
+{
+    float x[6] = {1, -2, 100, 0, 3, -100}, dx[6], t[3] = {0, 1, 0}; /* [2 classes][3 cells] */
+    double stat[2] = {0, 0};
+    halo_op_desc d = {.kind = HALO_OP_LOSS, .loss = HALO_LOSS_CROSS_ENTROPY};
+    void *ptr[HALO_ROLES] = {[HALO_X] = x, [HALO_T] = t, [HALO_STAT] = stat, [HALO_DX] = dx};
+    const halo_step_record record = {.loss_scale = 1, .weight_sum = 1};
+    const int64_t two[HALO_DIMS] = {1, 2, 1, 1, 3}, one[HALO_DIMS] = {1, 1, 1, 1, 3};
+    d.t[HALO_X] = d.t[HALO_DX] = hl_operand_whole(HALO_F32, HALO_NCDHW, two);
+    d.t[HALO_T] = hl_operand_whole(HALO_F32, HALO_NCDHW, one);
+    d.t[HALO_STAT] = hl_operand_flat(HALO_F64, 2);
+    check_status(on->ctx, hl_op_run_once(on, &d, NULL, ptr, &record), "loss");
+    double want = (log1p(exp(-1)) + log1p(exp(-5)) + 0) / 3;
+    tap_ok(fabs(stat[0] - want) <= 1e-6 && fabs(dx[2]) <= 1e-30, "cross entropy of logits 200 apart is %.7g, no exponential overflows", stat[0]);
+    static const float bad[] = {-1, 2, 0.5f, NAN, INFINITY};
+    int seen = 0;
+    for (size_t i = 0; i < HL_COUNT(bad); i++) {
+        t[1] = bad[i];
+        stat[0] = 0;
+        check_status(on->ctx, hl_op_run_once(on, &d, NULL, ptr, &record), "loss");
+        seen += isnan(stat[0]) && isnan(dx[1]) && isnan(dx[4]) && isfinite(dx[0]) && isfinite(dx[5]);
+    }
+    tap_ok(seen == (int)HL_COUNT(bad), "a label that is no class makes the loss NaN");
+}
+
 static void test_sumsq(void)
 {
     double x[5] = {3, NAN, -INFINITY, 4, INFINITY}, stat[2];
@@ -605,6 +668,7 @@ int main(void)
     check_status(NULL, halo_context_create(NULL, &ctx), "context");
     check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.f64 = true}, &dev), "ref");
     test_conv_gradients();
+    test_transposed_gradients();
     test_pool_gradients(HALO_POOL_MAX);
     test_pool_gradients(HALO_POOL_AVG);
     test_norm_gradients();
@@ -620,6 +684,13 @@ int main(void)
     test_pool_ties();
     test_dropout();
     test_sumsq();
+    for (const halo_backend *const *b = hl_backends(); *b; b++) {
+        halo_device *on;
+        if (hl_device_open(ctx, (*b)->name, NULL, &on) != HALO_OK) continue;
+        tap_note("labels on %s", (*b)->name);
+        test_labels(on);
+        on->ops->close(on);
+    }
     dev->ops->close(dev);
     halo_context_destroy(ctx);
     return tap_done();

@@ -64,8 +64,36 @@ static halo_status try_pool(halo_network *net, int x)
 
 static halo_status try_norm(halo_network *net, int x)
 {
-    const halo_norm_options o = HALO_NORM_OPTIONS_INIT;
+    halo_norm_options o = HALO_NORM_OPTIONS_INIT;
+    o.scope = (halo_norm_scope)below(3);
+    if (o.scope == HALO_NORM_GROUP) o.groups = 1 + below(3);
     return halo_network_norm(net, x, NULL, &o, NULL);
+}
+
+static halo_status try_transposed(halo_network *net, int x)
+{
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    o.filters = 1 + below(10);
+    o.bias = below(4) > 0;
+    o.bias_init = 0.1;
+    for (int a = 0; a < 3; a++) {
+        o.kernel[a] = 1 + below(4);
+        o.stride[a] = 1 + below(3);
+        o.dilation[a] = 1 + (below(4) == 0);
+        o.padding[a] = (halo_padding)below(3);
+        for (int side = 0; side < 2; side++) o.pad[a][side] = o.padding[a] == HALO_PAD_EXPLICIT ? below(3) : 0;
+        if (o.padding[a] != HALO_PAD_SAME) o.output_padding[a] = below(o.stride[a]);
+    }
+    if (net->layer[x].out[1] * net->layer[x].out[2] * net->layer[x].out[3] > 400) return HALO_ERR_USAGE; /* seconds */
+    return halo_network_conv_transpose(net, x, NULL, &o, NULL);
+}
+
+static halo_status try_crop(halo_network *net, int x)
+{
+    int64_t cells[3][2];
+    if (below(2)) return halo_network_crop_like(net, x, (int)below(net->layers), NULL, NULL);
+    for (int i = 0; i < 6; i++) cells[i / 2][i % 2] = below(3);
+    return halo_network_crop(net, x, NULL, (const int64_t(*)[2])cells, NULL);
 }
 
 static halo_status try_act(halo_network *net, int x)
@@ -95,7 +123,7 @@ static halo_status try_join(halo_network *net, bool concat)
 static void try_layer(halo_network *net)
 {
     int x = below(3) ? net->layers - 1 : (int)below(net->layers);
-    switch (below(9)) {
+    switch (below(12)) {
     case 0:
     case 1:
     case 2:
@@ -113,6 +141,13 @@ static void try_layer(halo_network *net)
         return;
     case 7:
         (void)halo_network_dropout(net, x, NULL, 0.7, NULL);
+        return;
+    case 8:
+    case 9:
+        (void)try_transposed(net, x);
+        return;
+    case 10:
+        (void)try_crop(net, x);
         return;
     default:
         (void)try_join(net, below(2));

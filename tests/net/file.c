@@ -130,6 +130,31 @@ static halo_status draw_conv(halo_network *net, uint64_t seed, uint64_t *at, int
     return halo_network_conv(net, from, NULL, &o, NULL);
 }
 
+static halo_status draw_transposed(halo_network *net, uint64_t seed, uint64_t *at, int from)
+{
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    o.filters = 1 + (int64_t)draw(seed, at, 5);
+    for (int d = 0; d < 3; d++) {
+        o.kernel[d] = 1 + (int64_t)draw(seed, at, 3);
+        o.stride[d] = 1 + (int64_t)draw(seed, at, 3);
+        o.dilation[d] = 1 + (int64_t)draw(seed, at, 2);
+        o.padding[d] = (halo_padding)draw(seed, at, 3);
+        for (int side = 0; side < 2; side++) o.pad[d][side] = (int64_t)draw(seed, at, 2);
+        o.output_padding[d] = o.padding[d] == HALO_PAD_SAME ? 0 : (int64_t)draw(seed, at, (uint64_t)o.stride[d]);
+    }
+    o.bias = draw(seed, at, 2);
+    o.bias_init = hl_rng_normal(seed, HL_STREAM_TEST, (*at)++, 1);
+    return halo_network_conv_transpose(net, from, NULL, &o, NULL);
+}
+
+static halo_status draw_crop(halo_network *net, uint64_t seed, uint64_t *at, int from)
+{
+    int64_t cells[3][2];
+    for (int i = 0; i < 6; i++) cells[i / 2][i % 2] = (int64_t)draw(seed, at, 3);
+    if (draw(seed, at, 2)) return halo_network_crop(net, from, NULL, (const int64_t(*)[2])cells, NULL);
+    return halo_network_crop_like(net, from, (int)draw(seed, at, (uint64_t)net->layers), NULL, NULL);
+}
+
 static halo_status draw_pool(halo_network *net, uint64_t seed, uint64_t *at, int from)
 {
     halo_pool_options o = HALO_POOL_OPTIONS_INIT;
@@ -150,12 +175,20 @@ static halo_status draw_layer(halo_network *net, uint64_t seed, uint64_t *at)
     double x = hl_rng_uniform(seed, HL_STREAM_TEST, (*at)++, 2);
     for (int i = 0; i < 3; i++) many[i] = (int)draw(seed, at, (uint64_t)net->layers);
     many[1] = from;
-    switch (draw(seed, at, 9)) {
+    switch (draw(seed, at, 12)) {
     case 0:
         return draw_pool(net, seed, at, from);
     case 1:
         norm.eps = x, norm.momentum = x, norm.gamma_init = -x;
         return halo_network_norm(net, from, "a-norm.1", &norm, NULL);
+    case 8:
+        norm.scope = draw(seed, at, 2) ? HALO_NORM_GROUP : HALO_NORM_INSTANCE, norm.eps = x;
+        norm.groups = norm.scope == HALO_NORM_GROUP ? 1 + (int64_t)draw(seed, at, 3) : 0;
+        return halo_network_norm(net, from, NULL, &norm, NULL);
+    case 9:
+        return draw_transposed(net, seed, at, from);
+    case 10:
+        return draw_crop(net, seed, at, from);
     case 2:
         return halo_network_activation(net, from, NULL, (halo_act)(1 + draw(seed, at, 5)), x, NULL);
     case 3:
@@ -258,6 +291,25 @@ static void check_layer_refusals(void)
             "net.yaml:4: unknown key of conv 'kernal', did you mean 'kernel'?");
     refused(TOP "  - conv:\n      filters: 3\n      xyzzyx: 3\n", "net.yaml:6: unknown key of conv 'xyzzyx'");
     refused(TOP "  - conv: {kernel: 3}\n", "net.yaml:4: conv needs 'filters'");
+    refused(TOP "  - crop\n", "net.yaml:4: crop needs either 'cells' or 'like'");
+    refused(TOP "  - crop: {cells: 1, like: input}\n", "net.yaml:4: crop needs either 'cells' or 'like'");
+    refused(TOP "  - relu: {name: r}\n  - crop: {like: s}\n", "net.yaml:5: unknown earlier layer 's', did you mean 'r'?");
+    refused(TOP "  - max_pool: {name: half}\n  - crop: {like: input}\n",
+            "net.yaml:5: layer 'crop': 'half' 1 x 4 x 4 x 4 (C D H W) is smaller along D than 'input' 1 x 8 x 8 x 8");
+    refused(TOP "  - crop: {cells: [1, 2]}\n",
+            "net.yaml:4: cells of crop must be a whole number from 0 to 2147483647, or three of these, each possibly a pair");
+    refused(TOP "  - crop: {cells: 4}\n", "net.yaml:4: layer 'crop1': output 1 x 0 x 0 x 0 (C D H W) must be positive");
+    refused(TOP "  - group_norm\n", "net.yaml:4: group_norm needs 'groups'");
+    refused(TOP "  - group_norm: {groups: 2}\n", "net.yaml:4: layer 'norm1': 1 channels cannot be cut into 2 groups");
+    refused(TOP "  - instance_norm: {momentum: 0.9}\n", "net.yaml:4: unknown key of instance_norm 'momentum'");
+    refused(TOP "  - max_pool: {kernel: 8}\n  - instance_norm\n",
+            "net.yaml:5: layer 'norm1': of input 1 x 1 x 1 x 1 (C D H W) each statistic would be that of one value");
+    refused(TOP "  - conv_transpose: {filters: 2, padding: periodic}\n",
+            "net.yaml:4: layer 'conv_transpose1': a transposed convolution has no periodic padding");
+    refused(TOP "  - conv_transpose: {filters: 2, output_padding: 2}\n",
+            "net.yaml:4: layer 'conv_transpose1': output padding 2 along D must be at most 1");
+    refused(TOP "  - conv_transpose: {filters: 2, padding: same, output_padding: 1}\n",
+            "net.yaml:4: layer 'conv_transpose1': output padding 1 along D must be left to 'same': 0");
     refused(TOP "  - conv\n", "net.yaml:4: conv needs 'filters'");
     refused(TOP "  - conv: 16\n", "net.yaml:4: conv is followed by its keys");
     refused(TOP "  - {conv: {filters: 1}, relu: {}}\n", "net.yaml:4: a layer is 'KIND: {key: value, ...}'");

@@ -94,6 +94,58 @@ static void check_same(void)
     halo_network_destroy(net);
 }
 
+/* PyTorch's formula for explicit padding; n s for `same`; and the convolution that it turns round finds n windows in what came out, the first and last of
+ * them not in the padding alone. */
+static bool transposed_agrees(int64_t n, int64_t k, int64_t s, int64_t l, halo_padding padding, int64_t pad, int64_t more)
+{
+    halo_network *net = begin(2, n, 4, 4);
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    o.filters = 3;
+    o.kernel[0] = k, o.stride[0] = s, o.dilation[0] = l, o.padding[0] = padding;
+    o.pad[0][0] = pad, o.pad[0][1] = pad, o.output_padding[0] = padding == HALO_PAD_SAME ? 0 : more;
+    if (padding != HALO_PAD_EXPLICIT) pad = 0;
+    int64_t span = l * (k - 1) + 1, want = padding == HALO_PAD_SAME ? n * s : (n - 1) * s - 2 * pad + span + more;
+    halo_status st = halo_network_conv_transpose(net, 0, NULL, &o, NULL);
+    bool ok = want < 1 ? st == HALO_ERR_SHAPE : st == HALO_OK && has_shape(net, 1, 3, want, 8, 8);
+    if (ok && want > 0) {
+        const int64_t *p = net->layer[1].pad[0];
+        ok = net->layer[1].window.pad_lo[0] == p[0] && count_windows(want, span, s, p[0] + p[1]) >= n &&
+             (padding != HALO_PAD_SAME || (p[1] - p[0] >= 0 && p[1] - p[0] <= 1));
+    }
+    halo_network_destroy(net);
+    return ok;
+}
+
+static void check_transposed(void)
+{
+    int64_t wrong = 0, tried = 0;
+    for (int64_t n = 1; n <= 6; n++)
+        for (int64_t k = 1; k <= 5; k++)
+            for (int64_t s = 1; s <= 4; s++)
+                for (int64_t l = 1; l <= 3; l++)
+                    for (int p = 0; p < HALO_PAD_PERIODIC; p++, tried++)
+                        if (!transposed_agrees(n, k, s, l, (halo_padding)p, (n + k) % 3, n % (s > l ? s : l))) wrong++;
+    tap_ok(wrong == 0, "%" PRId64 " transposed windows: extents are PyTorch's, or the stride times the input", tried);
+}
+
+static void check_crops(void)
+{
+    halo_network *net = begin(2, 9, 8, 7);
+    const int64_t cells[3][2] = {{1, 2}, {0, 3}, {2, 0}};
+    int a = 0, b = 0;
+    bool ok = halo_network_crop(net, 0, "a", cells, &a) == HALO_OK && halo_network_crop_like(net, 0, a, "b", &b) == HALO_OK;
+    const hl_layer *l = &net->layer[b];
+    tap_ok(ok && has_shape(net, a, 2, 6, 5, 5) && has_shape(net, b, 2, 6, 5, 5), "cropped by cells, and like another layer");
+    tap_ok(ok && l->crop[0][0] == 1 && l->crop[0][1] == 2 && l->crop[1][0] == 1 && l->crop[1][1] == 2 && l->crop[2][0] == 1 &&
+               l->crop[2][1] == 1,
+           "a centre crop takes the odd cell off behind");
+    refused(halo_network_crop_like(net, a, 0, NULL, NULL), HALO_ERR_SHAPE, net, 3, "'a' 2 x 6 x 5 x 5 (C D H W) is smaller along D than 'input'");
+    refused(halo_network_crop_like(net, a, 7, NULL, NULL), HALO_ERR_USAGE, net, 3, "there is no layer 7");
+    refused(halo_network_crop(net, a, NULL, (const int64_t[3][2]){{-1, 0}}, NULL), HALO_ERR_USAGE, net, 3, "cells is [[-1, 0], 0, 0]");
+    refused(halo_network_crop(net, a, NULL, (const int64_t[3][2]){{3, 3}}, NULL), HALO_ERR_SHAPE, net, 3, "must be positive");
+    halo_network_destroy(net);
+}
+
 static void check_shapes(void)
 {
     halo_network *net = begin(2, 8, 10, 12);
@@ -374,6 +426,8 @@ int main(void)
     if (halo_context_create(NULL, &ctx) != HALO_OK) tap_bail("no context");
     check_axes();
     check_same();
+    check_transposed();
+    check_crops();
     check_shapes();
     check_rows();
     check_conv_refusals();

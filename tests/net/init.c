@@ -101,6 +101,28 @@ static void check_moments(halo_init init, int which, double variance, bool unifo
     halo_network_destroy(net);
 }
 
+/* Of a transposed convolution one tap in (the stride's cells) reaches an output: with kernel 3, stride 2 it is 27 / 8 of them on the average. */
+static void check_transposed(void)
+{
+    halo_network *net;
+    halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+    hl_param_info *p;
+    int n;
+    o.filters = 20, o.init = HALO_INIT_HE_UNIFORM;
+    for (int d = 0; d < 3; d++) o.kernel[d] = 3;
+    if (halo_network_create(ctx, "test", 30, (int64_t[3]){4, 4, 4}, &net) != HALO_OK ||
+        halo_network_conv_transpose(net, 0, "t", &o, NULL) != HALO_OK || hl_graph_params(net, &p, &n) != HALO_OK)
+        tap_bail("transposed");
+    tap_ok(n == 2 && p[0].dim[0] == 30 && p[0].dim[1] == 20 && p[0].dim[4] == 3 && p[1].count == 20 && p[0].decay,
+           "weights of a transposed convolution are (in, out, kd, kh, kw)");
+    double *v = values(net, &p[0], 3), most = 0, limit = sqrt(6 / (30 * 27 / 8.0));
+    for (int64_t i = 0; i < p[0].count; i++) most = fmax(most, fabs(v[i]));
+    tap_ok(most <= limit && most >= 0.999 * limit, "they begin within %.3g, as each output adds up in * 27 / 8 products", limit);
+    free(v);
+    free(p);
+    halo_network_destroy(net);
+}
+
 static void check_independence(void)
 {
     halo_network *a = build(HALO_INIT_GLOROT_UNIFORM), *b = NULL;
@@ -148,6 +170,7 @@ int main(void)
         check_moments(HALO_INIT_HE_UNIFORM, which, 2 / in, true, "he uniform");
         check_moments(HALO_INIT_HE_NORMAL, which, 2 / in, false, "he normal");
     }
+    check_transposed();
     check_independence();
     halo_context_destroy(ctx);
     return tap_done();
