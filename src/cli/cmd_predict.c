@@ -15,7 +15,9 @@ typedef struct output {
     char *path;
     hl_str text;
     hl_volumes *volumes;
-    float *physical; /* a sample's volumes */
+    int64_t sample;  /* that is being written */
+    float *physical; /* a part of it */
+    size_t room;
 } output;
 
 /* RFC 4180: quoted, quotes doubled. */
@@ -37,32 +39,40 @@ static void header(hl_str *out, const hl_source *source)
     hl_str_add(out, "\n");
 }
 
-static halo_status row(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction)
+static halo_status row(void *user, hl_source *source, const hl_prediction *p)
 {
     hl_str *out = &((output *)user)->text;
     char id[512];
-    source->ops->id_of(source, sample, id, sizeof(id));
+    source->ops->id_of(source, p->sample, id, sizeof(id));
     quoted(out, id, "");
-    hl_str_addf(out, ",%" PRId64, source->ops->group_of(source, sample));
+    hl_str_addf(out, ",%" PRId64, source->ops->group_of(source, p->sample));
     for (int i = 0; i < source->info.targets; i++) {
         hl_str_add(out, ",");
-        if (!source->info.unlabelled) hl_str_addf(out, "%.8g", hl_physical(&source->info.target[i], (double)truth[i]));
+        if (!source->info.unlabelled) hl_str_addf(out, "%.8g", hl_physical(&source->info.target[i], (double)p->truth[i]));
     }
-    for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)prediction[i]));
+    for (int i = 0; i < source->info.targets; i++) hl_str_addf(out, ",%.8g", hl_physical(&source->info.target[i], (double)p->value[i]));
     hl_str_add(out, "\n");
     return out->failed ? hl_fail(source->ctx, HALO_ERR_NOMEM, "out of memory: predictions") : HALO_OK;
 }
 
-static halo_status volume(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction)
+static halo_status begin_volume(output *o, hl_source *source, int64_t sample)
+{
+    char id[512];
+    if (o->sample == sample) return HALO_OK;
+    o->sample = sample;
+    source->ops->id_of(source, sample, id, sizeof(id));
+    return hl_volumes_add(o->volumes, id, source->ops->group_of(source, sample));
+}
+
+static halo_status box(void *user, hl_source *source, const hl_prediction *p)
 {
     output *o = user;
-    char id[512];
-    int64_t voxels = hl_target_values(&source->info) / source->info.targets;
-    (void)truth;
-    source->ops->id_of(source, sample, id, sizeof(id));
-    for (int64_t i = 0; i < hl_target_values(&source->info); i++)
-        o->physical[i] = (float)hl_physical(&source->info.target[i / voxels], (double)prediction[i]);
-    return hl_volumes_add(o->volumes, o->physical, id, source->ops->group_of(source, sample));
+    int64_t cells = p->ext[1] * p->ext[2] * p->ext[3];
+    HL_TRY(begin_volume(o, source, p->sample));
+    HL_TRY(hl_grow(source->ctx, &o->physical, &o->room, (size_t)(p->ext[0] * cells), sizeof(float), "a predicted volume"));
+    for (int64_t i = 0; i < p->ext[0] * cells; i++)
+        o->physical[i] = (float)hl_physical(&source->info.target[p->lo[0] + i / cells], (double)p->value[i]);
+    return hl_volumes_put(o->volumes, p->lo, p->ext, o->physical);
 }
 
 static halo_status out_path(hl_invocation *inv, const hl_run *run, const char *name, char **path)
@@ -81,7 +91,6 @@ static halo_status begin(output *o, const hl_run *run, const hl_source *source)
     header(&o->text, source);
     if (!volumes) return HALO_OK;
     const int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
-    HL_TRY(hl_calloc(run->ctx, (size_t)hl_target_values(info), sizeof(float), "a predicted volume", &o->physical));
     return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
 }
 
@@ -109,12 +118,12 @@ static int print(hl_invocation *inv, const output *o, const hl_evaluation *e)
 
 static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
 {
-    output o = {.inv = inv};
+    output o = {.inv = inv, .sample = -1};
     hl_evaluation e = {0};
     const hl_source *source = run->source[split];
     halo_status st;
     HL_GOTO(st, hl_agree(inv->ctx, begin(&o, run, source)), drop);
-    HL_GOTO(st, hl_run_evaluate(run, split, hl_target_volumes(&source->info) ? volume : row, &o, &e), drop);
+    HL_GOTO(st, hl_run_evaluate(run, split, hl_target_volumes(&source->info) ? box : row, &o, &e), drop);
     HL_GOTO(st, hl_agree(inv->ctx, end(&o)), drop);
     if (print(inv, &o, &e) != HL_EXIT_OK) st = HALO_ERR_IO;
 drop:

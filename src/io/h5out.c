@@ -379,17 +379,36 @@ halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row
     return put_status(out, *rows >= 0, &g);
 }
 
-static bool add_row(hid_t rows, hid_t memory_type, const void *data)
+/* Extents of rows; the number of dimensions, 0 on failure. */
+static int extents_of(hid_t rows, hsize_t dim[HL_H5_RANK])
+{
+    hid_t space = H5Dget_space(rows);
+    int ndim = space < 0 ? 0 : H5Sget_simple_extent_dims(space, dim, NULL);
+    if (space >= 0) H5Sclose(space);
+    return ndim < 1 ? 0 : ndim;
+}
+
+static bool begin_row(hid_t rows)
+{
+    hsize_t dim[HL_H5_RANK];
+    if (extents_of(rows, dim) == 0) return false;
+    dim[0]++;
+    return H5Dset_extent(rows, dim) >= 0;
+}
+
+/* The box lo, ext of the last row; NULL: all of it. */
+static bool put_box(hid_t rows, hid_t memory_type, const int64_t *lo, const int64_t *ext, const void *data)
 {
     hsize_t dim[HL_H5_RANK], start[HL_H5_RANK] = {0}, count[HL_H5_RANK];
-    hid_t space = H5Dget_space(rows);
-    int ndim = H5Sget_simple_extent_dims(space, dim, NULL);
-    H5Sclose(space);
-    if (ndim < 1) return false;
+    int ndim = extents_of(rows, dim);
+    if (ndim == 0 || dim[0] == 0) return false;
     memcpy(count, dim, sizeof(count));
+    for (int i = 1; i < ndim && lo; i++) {
+        start[i] = (hsize_t)lo[i - 1];
+        count[i] = (hsize_t)ext[i - 1];
+    }
+    start[0] = dim[0] - 1;
     count[0] = 1;
-    start[0] = dim[0]++;
-    if (H5Dset_extent(rows, dim) < 0) return false;
     hid_t in_file = H5Dget_space(rows), in_memory = H5Screate_simple(ndim, count, NULL);
     bool good = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
                 H5Dwrite(rows, memory_type, in_memory, in_file, H5P_DEFAULT, data) >= 0;
@@ -398,14 +417,30 @@ static bool add_row(hid_t rows, hid_t memory_type, const void *data)
     return good;
 }
 
-halo_status hl_h5_add_row(hl_h5_out *out, hid_t rows, hl_number type, const void *data)
+halo_status hl_h5_begin_row(hl_h5_out *out, hid_t rows)
 {
     hl_h5_guard g;
     hl_h5_enter(&g);
-    bool good = add_row(rows, hl_h5_memory_type(type), data);
+    bool good = begin_row(rows);
     if (!good) hl_h5_cause(&g);
     hl_h5_leave(&g);
     return put_status(out, good, &g);
+}
+
+halo_status hl_h5_put_box(hl_h5_out *out, hid_t rows, hl_number type, const int64_t *lo, const int64_t *count, const void *data)
+{
+    hl_h5_guard g;
+    hl_h5_enter(&g);
+    bool good = put_box(rows, hl_h5_memory_type(type), lo, count, data);
+    if (!good) hl_h5_cause(&g);
+    hl_h5_leave(&g);
+    return put_status(out, good, &g);
+}
+
+halo_status hl_h5_add_row(hl_h5_out *out, hid_t rows, hl_number type, const void *data)
+{
+    HL_TRY(hl_h5_begin_row(out, rows));
+    return hl_h5_put_box(out, rows, type, NULL, NULL, data);
 }
 
 halo_status hl_h5_rows_close(hl_h5_out *out, hid_t rows)

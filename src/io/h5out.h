@@ -50,6 +50,9 @@ halo_status hl_h5_put_string(hl_h5_out *out, const char *name, const char *text)
 halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row_ndim, const int64_t *row_dim,
                        int level, hid_t *rows);
 halo_status hl_h5_add_row(hl_h5_out *out, hid_t rows, hl_number type, const void *data);
+/* A new last row, and the box lo, count of it, in the dimensions of a row; NULL: all of it. */
+halo_status hl_h5_begin_row(hl_h5_out *out, hid_t rows);
+halo_status hl_h5_put_box(hl_h5_out *out, hid_t rows, hl_number type, const int64_t *lo, const int64_t *count, const void *data);
 halo_status hl_h5_rows_close(hl_h5_out *out, hid_t rows);
 
 /* Reports a failed HDF5 call (cause taken by hl_h5_cause) or the write error behind it. */

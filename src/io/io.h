@@ -140,6 +140,7 @@ typedef struct hl_loader hl_loader;
 
 halo_status hl_loader_create(halo_context *ctx, hl_source *source, const hl_loader_options *options, hl_loader **loader);
 int64_t hl_loader_steps(const hl_loader *loader); /* per epoch */
+int64_t hl_loader_samples(const hl_loader *loader); /* of this rank's batches, padding included */
 /* Starts epoch `epoch` at step `step` (resume). */
 halo_status hl_loader_start(hl_loader *loader, int64_t epoch, int64_t step);
 /* Next batch of the epoch; *batch NULL at its end. A NaN or infinity in a sample: HALO_ERR_NONFINITE naming file, sample and voxel. */
@@ -205,7 +206,9 @@ void hl_io_own_process(void);
  */
 typedef struct hl_volumes hl_volumes;
 halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
-halo_status hl_volumes_add(hl_volumes *volumes, const float *prediction, const char *id, int64_t group);
+/* Begins the next sample; then its cells, box by box (C D H W), in any order. */
+halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group);
+halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64_t ext[4], const float *prediction);
 /* Closes and frees; the file stands under its name when `commit`, else nothing is left of it. NULL is allowed. */
 halo_status hl_volumes_close(hl_volumes *volumes, bool commit);
 

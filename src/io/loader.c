@@ -343,6 +343,11 @@ int64_t hl_loader_steps(const hl_loader *l)
     return l->steps;
 }
 
+int64_t hl_loader_samples(const hl_loader *l)
+{
+    return hl_range_len(l->share);
+}
+
 halo_status hl_loader_start(hl_loader *l, int64_t epoch, int64_t step)
 {
     if (epoch < 0 || step < 0 || step > l->steps)
@@ -456,12 +461,12 @@ static halo_status set_cells(hl_loader *l)
     l->y.from = l->y.cells;
     l->pending = l->o.transforms;
     if (hl_cells_are_whole(&l->x.cells, info->ext + 1)) return HALO_OK;
-    for (int k = 0; k < 3; k++)
+    for (int k = l->o.transforms - 1; k >= 0; k--)
+        if (hl_transform_whole(l->o.transform[k])) l->pending = k;
+    for (int k = 0; k < 3 && l->pending < l->o.transforms; k++)
         if (own->ext[k] < 1 || own->lo[k] < l->x.cells.lo[k] || own->lo[k] + own->ext[k] > l->x.cells.lo[k] + l->x.cells.ext[k])
             return hl_fail(l->ctx, HALO_ERR_USAGE, "cells %" PRId64 " + %" PRId64 " of axis %d are not among those taken, %" PRId64 " + %" PRId64, own->lo[k],
                            own->ext[k], k, l->x.cells.lo[k], l->x.cells.ext[k]);
-    for (int k = l->o.transforms - 1; k >= 0; k--)
-        if (hl_transform_whole(l->o.transform[k])) l->pending = k;
     return HALO_OK;
 }
 

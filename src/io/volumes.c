@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volumes.c -- predicted volumes: `prediction` [sample, C, D, H, W] goes to the file as it comes; ids and groups are small and wait in memory. */
+/* volumes.c -- predicted volumes: `prediction` [sample, C, D, H, W] goes to the file as it comes, box by box; ids and groups are small and wait in memory. */
 #include "io/h5out.h"
 #include "io/io.h"
 
@@ -42,16 +42,21 @@ undo:
     return st;
 }
 
-halo_status hl_volumes_add(hl_volumes *v, const float *prediction, const char *id, int64_t group)
+halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group)
 {
     size_t n = (size_t)v->samples;
     HL_TRY(hl_grow(v->ctx, &v->id, &v->id_cap, n + 1, sizeof(*v->id), "sample ids"));
     HL_TRY(hl_grow(v->ctx, &v->group, &v->group_cap, n + 1, sizeof(*v->group), "groups"));
-    HL_TRY(hl_h5_add_row(v->out, v->rows, float32_number, prediction));
+    HL_TRY(hl_h5_begin_row(v->out, v->rows));
     HL_TRY(hl_strdup(v->ctx, id, &v->id[n]));
     v->group[n] = group;
     v->samples++;
     return HALO_OK;
+}
+
+halo_status hl_volumes_put(hl_volumes *v, const int64_t lo[4], const int64_t ext[4], const float *prediction)
+{
+    return hl_h5_put_box(v->out, v->rows, float32_number, lo, ext, prediction);
 }
 
 static halo_status finish(hl_volumes *v)

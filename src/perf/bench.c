@@ -11,8 +11,10 @@ typedef struct feed { float *x, *y; } feed;
 
 static halo_status make_feed(hl_run *run, feed *f)
 {
-    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, batch = hl_run_part(run->ctx, &run->set);
-    size_t nx = (size_t)(batch * in[0] * in[1] * in[2] * in[3]), ny = (size_t)(batch * out[0] * out[1] * out[2] * out[3]);
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out, batch = hl_run_part(run);
+    hl_loader_options o = {0};
+    hl_run_cells(run, run->train, &o);
+    size_t nx = (size_t)(batch * in[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2]), ny = (size_t)(batch * out[0] * o.y.ext[0] * o.y.ext[1] * o.y.ext[2]);
     HL_TRY(hl_aligned(run->ctx, nx * sizeof(float), "bench input", &f->x));
     halo_status st = hl_aligned(run->ctx, ny * sizeof(float), "bench targets", &f->y);
     if (st != HALO_OK) {
@@ -37,8 +39,8 @@ static int by_value(const void *a, const void *b)
 
 static halo_status one_step(hl_run *run, const feed *f, double *seconds)
 {
-    int64_t part = hl_run_part(run->ctx, &run->set);
-    hl_batch batch = {.dtype = HALO_F32, .x = f->x, .y = f->y, .first_sample = part * run->ctx->rank, .weight_sum = (double)(part * run->ctx->ranks)};
+    int64_t part = hl_run_part(run);
+    hl_batch batch = {.dtype = HALO_F32, .x = f->x, .y = f->y, .first_sample = part * run->grid.data_at, .weight_sum = (double)(part * run->grid.data)};
     hl_step_options o = {.lr = 1e-6, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step++, .update = true, .grad_scale = 1};
     hl_step_result r;
     double begin = hl_now();
@@ -82,7 +84,7 @@ static halo_status communication(hl_run *run, const hl_bench_options *o, hl_benc
     b->step_least = x[1];
     b->comm_seconds = x[2];
     b->comm_exposed_seconds = x[3];
-    b->samples_per_second = (double)(hl_run_part(run->ctx, &run->set) * run->ctx->ranks) / b->step_seconds;
+    b->samples_per_second = (double)(hl_run_part(run) * run->grid.data) / b->step_seconds;
     return HALO_OK;
 }
 

@@ -30,7 +30,7 @@ static halo_status run_row(halo_context *sub, const hl_settings *set, const hl_b
     halo_status st = hl_bench_step(run, options, &b);
     if (st == HALO_OK)
         *out = (measured){.step = b.step_seconds, .exposed = b.comm_exposed_seconds, .update = seconds_of_updates(run),
-                          .expected = sub->ranks > 1 ? fmax(0, run->hidden.end - run->hidden.backward) : 0, .share = hl_run_part(sub, set)};
+                          .expected = sub->ranks > 1 ? fmax(0, run->hidden.end - run->hidden.backward) : 0, .share = hl_run_part(run)};
     if (sub->ranks > 1 && isnan(run->hidden.end)) out->expected = NAN;
     hl_run_destroy(run);
     return st;

@@ -1,54 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate.c -- a forward pass over every sample of a split, once each: the last batch is filled up with weight 0. On
- * several ranks every rank takes its share of each step, and all get all predictions, so that metrics are those of one rank. */
+/*
+ * evaluate.c -- a forward pass over every sample of a split, once each: the last batch is filled up with weight 0. On several ranks every group of ranks takes
+ * its share of each step. Predicted numbers go to all, so that metrics are those of one rank; of predicted volumes each rank scores the part that it makes, and
+ * the scores are merged.
+ */
 #include "base/clock.h"
-#include "train/run.h"
+#include "train/deliver.h"
 
-/* One evaluation under way. Gathered arrays are those of a whole step: ranks x batch samples, in the order of the samples. */
+/* One evaluation under way. Gathered arrays are those of a whole step: groups x batch samples, in the order of the samples. */
 typedef struct walk {
     hl_run *run;
     hl_source *source;
     hl_loader *loader;
     hl_metrics *metrics;          /* of targets that are numbers */
     hl_voxel_metrics *voxels;     /* of targets that are volumes */
+    hl_delivery *delivery;        /* of volumes, where somebody visits them */
     hl_visit_prediction visit;
     void *user;
     int64_t batch;            /* of a rank */
-    int64_t values;           /* T numbers, or those of T volumes */
+    int64_t values;           /* T numbers, or those of this rank's part of T volumes */
+    hl_cells box;             /* that part */
+    bool counts;              /* whether its losses and scores count: not where another rank has the same */
     float *prediction;        /* [batch, values] */
-    float *guesses, *truths;  /* gathered [ranks, batch, values] */
-    int64_t *ids;             /* gathered [ranks, batch]; -1: padding */
+    float *guesses, *truths;  /* numbers, gathered [groups, batch, values] */
+    int64_t *ids;             /* gathered [groups, batch]; -1: padding */
     double sums[2];           /* losses and weights of this rank */
 } walk;
 
 static hl_loader_options loader_options(const hl_run *run)
 {
-    hl_loader_options o = {.batch = hl_run_part(run->ctx, &run->set) * run->ctx->ranks, .rank = run->ctx->rank, .ranks = run->ctx->ranks,
-                           .seed = (uint64_t)run->set.seed, .prefetch = (int)run->set.data.prefetch};
+    hl_loader_options o = {.batch = hl_run_part(run) * run->grid.data, .seed = (uint64_t)run->set.seed, .prefetch = (int)run->set.data.prefetch};
+    hl_run_cells(run, run->eval, &o);
     hl_run_transforms(&run->set, &o);
     return o;
+}
+
+static halo_status begin_numbers(walk *w, size_t all)
+{
+    halo_context *ctx = w->run->ctx;
+    const hl_source_info *info = &w->source->info;
+    w->counts = hl_grid_number(&w->run->grid) == 0;
+    w->values = info->targets;
+    HL_TRY(hl_metrics_create(ctx, info->targets, info->target, &w->metrics));
+    HL_TRY(hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->guesses));
+    return hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->truths);
+}
+
+static halo_status begin_volumes(walk *w)
+{
+    const hl_source_info *info = &w->source->info;
+    w->counts = hl_delivers(w->run, &w->box, info->target_ext, hl_grid_number(&w->run->grid));
+    w->values = info->targets * w->box.ext[0] * w->box.ext[1] * w->box.ext[2];
+    return hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
 static halo_status begin(walk *w)
 {
     hl_run *run = w->run;
     hl_loader_options options = loader_options(run);
-    const hl_source_info *info = &w->source->info;
-    size_t values = (size_t)hl_target_values(info), all = (size_t)options.batch;
-    w->batch = options.batch / run->ctx->ranks;
-    w->values = (int64_t)values;
+    w->batch = options.batch / run->grid.data;
+    w->box = options.y;
     HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
-    HL_TRY(hl_target_volumes(info) ? hl_voxel_metrics_create(run->ctx, info->targets, info->target, w->values / info->targets, &w->voxels)
-                                   : hl_metrics_create(run->ctx, info->targets, info->target, &w->metrics));
-    HL_TRY(hl_calloc(run->ctx, (size_t)w->batch * values, sizeof(float), "predictions", &w->prediction));
-    HL_TRY(hl_calloc(run->ctx, all * values, sizeof(float), "predictions", &w->guesses));
-    HL_TRY(hl_calloc(run->ctx, all * values, sizeof(float), "predictions", &w->truths));
-    HL_TRY(hl_calloc(run->ctx, all, sizeof(int64_t), "predictions", &w->ids));
+    HL_TRY(hl_target_volumes(&w->source->info) ? begin_volumes(w) : begin_numbers(w, (size_t)options.batch));
+    HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values), sizeof(float), "predictions", &w->prediction));
+    HL_TRY(hl_calloc(run->ctx, (size_t)options.batch, sizeof(int64_t), "predictions", &w->ids));
     return hl_loader_start(w->loader, 0, 0);
 }
 
 static void end(walk *w)
 {
+    hl_delivery_destroy(w->delivery);
     free(w->ids);
     free(w->truths);
     free(w->guesses);
@@ -58,39 +79,45 @@ static void end(walk *w)
     hl_loader_destroy(w->loader);
 }
 
-/* This rank's part of the next step; *b NULL at the end, which is the same step everywhere. */
-static halo_status forward(walk *w, const hl_loaded **b)
+/* Where ranks hold samples together, all of them are in this or none. */
+static halo_status forward(walk *w, const hl_loaded *b)
 {
     hl_step_result result;
-    HL_TRY(hl_loader_next(w->loader, b));
-    if (!*b) return HALO_OK;
-    hl_batch batch = {.dtype = HALO_F32, .x = (*b)->x, .y = (*b)->y, .weight = (*b)->weight, .first_sample = (*b)->first_sample};
+    hl_batch batch = {.dtype = HALO_F32, .x = b->x, .y = b->y, .weight = b->weight, .first_sample = b->first_sample};
     HL_TRY(hl_program_evaluate(w->run->eval, &batch, w->prediction, &result));
-    w->sums[0] += result.loss_sum;
-    w->sums[1] += result.weight_sum;
+    if (w->counts) w->sums[0] += result.loss_sum;
+    if (hl_grid_number(&w->run->grid) == 0) w->sums[1] += result.weight_sum;
     return HALO_OK;
 }
 
+/* From the ranks at this one's place in all groups. */
 static halo_status gather(walk *w, const hl_loaded *b)
 {
-    halo_context *ctx = w->run->ctx;
-    size_t bytes = (size_t)w->batch * (size_t)w->values * sizeof(float);
-    HL_TRY(hl_comm_gather(ctx, w->prediction, bytes, w->guesses));
-    HL_TRY(hl_comm_gather(ctx, b->y, bytes, w->truths));
-    return hl_comm_gather(ctx, b->id, (size_t)w->batch * sizeof(int64_t), w->ids);
+    halo_context *peers = w->run->team->peers;
+    size_t bytes = (size_t)(w->batch * w->values) * sizeof(float);
+    HL_TRY(hl_comm_gather(peers, b->id, (size_t)w->batch * sizeof(int64_t), w->ids));
+    if (w->voxels) return HALO_OK;
+    HL_TRY(hl_comm_gather(peers, w->prediction, bytes, w->guesses));
+    return hl_comm_gather(peers, b->y, bytes, w->truths);
 }
 
 /* The real samples of a step to the metrics, and on rank 0 to the visitor. */
-static halo_status count(walk *w)
+static halo_status count_numbers(walk *w)
 {
-    for (int64_t i = 0; i < w->batch * w->run->ctx->ranks; i++) {
-        if (w->ids[i] < 0) continue;
-        const float *guess = w->guesses + i * w->values, *truth = w->truths + i * w->values;
-        if (w->voxels) hl_voxel_metrics_add(w->voxels, truth, guess);
-        else HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, w->ids[i]), truth, guess));
-        if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, w->ids[i], truth, guess));
+    for (int64_t i = 0; i < w->batch * w->run->grid.data; i++) {
+        hl_prediction p = {.sample = w->ids[i], .ext = {w->values, 1, 1, 1}, .value = w->guesses + i * w->values, .truth = w->truths + i * w->values};
+        if (p.sample < 0) continue;
+        HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, p.sample), p.truth, p.value));
+        if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, &p));
     }
     return HALO_OK;
+}
+
+static halo_status count_volumes(walk *w, const hl_loaded *b)
+{
+    for (int64_t i = 0; i < w->batch; i++)
+        if (b->id[i] >= 0 && w->counts) hl_voxel_metrics_add(w->voxels, b->id[i], &w->box, b->y + i * w->values, w->prediction + i * w->values);
+    return w->delivery ? hl_deliver(w->delivery, w->batch, w->ids, w->prediction, w->visit, w->user) : HALO_OK;
 }
 
 /* In training, does any rank want to stop? HALO_ERR_STOPPED then, on all. */
@@ -105,14 +132,19 @@ static halo_status look_for_stop(const walk *w)
 
 static halo_status walk_all(walk *w)
 {
+    halo_context *ctx = w->run->ctx;
+    if (w->visit && w->voxels) HL_TRY(hl_delivery_create(w->run, w->source, &w->box, &w->delivery));
     for (;;) {
-        const hl_loaded *b = NULL;
-        HL_AGREE(w->run->ctx, forward(w, &b));
-        if (!b) return hl_comm_sum(w->run->ctx, w->sums, 2);
+        const hl_loaded *b;
+        HL_AGREE(ctx, hl_run_next(w->run, w->loader, &b));
+        if (!b) break; /* the same step everywhere */
+        HL_AGREE(ctx, forward(w, b));
         HL_TRY(look_for_stop(w));
         HL_TRY(gather(w, b));
-        HL_AGREE(w->run->ctx, count(w));
+        HL_AGREE(ctx, w->voxels ? count_volumes(w, b) : count_numbers(w));
     }
+    if (w->voxels) HL_TRY(hl_voxel_metrics_merge(w->voxels, ctx));
+    return hl_comm_sum(ctx, w->sums, 2);
 }
 
 static halo_status fill_scores(walk *w, hl_evaluation *e)
@@ -133,7 +165,7 @@ static halo_status score(walk *w, hl_evaluation *e)
     hl_source *source = w->source;
     e->targets = source->info.targets;
     e->target = source->info.target;
-    e->voxels = w->values / e->targets;
+    e->voxels = hl_target_values(&source->info) / e->targets;
     HL_TRY(hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->score));
     HL_GOTO(st, hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->group_score), free_scores);
     HL_GOTO(st, fill_scores(w, e), free_scores);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # train: settings, the loop, evaluation, metrics, run directory and log
 libhalo_core_la_SOURCES += \
+	src/train/deliver.c src/train/deliver.h \
 	src/train/evaluate.c \
 	src/train/events.h \
+	src/train/feed.c \
 	src/train/groups.c \
 	src/train/loop.c \
 	src/train/metrics.c src/train/metrics.h \

@@ -31,8 +31,8 @@ typedef struct loop {
 hl_loader_options hl_run_training_loader(const hl_run *run)
 {
     const hl_settings *s = &run->set;
-    hl_loader_options o = {.batch = s->batch, .rank = run->ctx->rank, .ranks = run->ctx->ranks, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed,
-                           .prefetch = (int)s->data.prefetch};
+    hl_loader_options o = {.batch = s->batch, .shuffle = true, .drop_last = true, .seed = (uint64_t)s->seed, .prefetch = (int)s->data.prefetch};
+    hl_run_cells(run, run->train, &o);
     o.cube = s->data.augment == HL_AUGMENT_CUBE || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     hl_run_transforms(s, &o);
@@ -50,7 +50,7 @@ void hl_run_vote(const hl_run *run, double votes[HL_VOTES])
 static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, hl_step_result *r)
 {
     hl_run *run = l->run;
-    bool collective = run->reducer && (o->update || hl_program_merges(run->train));
+    bool collective = run->reducer && (o->update || hl_program_merges(run->train) || hl_grid_split(&run->grid));
     if (o->update) hl_run_vote(run, o->vote);
     o->vote[HL_VOTE_FAILED] = l->read != HALO_OK;
     halo_status st = hl_program_train(run->train, batch, o, r);
@@ -64,7 +64,7 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
     hl_run *run = l->run;
-    int64_t parts = hl_run_parts(run->ctx, &run->set);
+    int64_t parts = hl_run_parts(run);
     double before[2] = {0, 0};
     hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
@@ -193,8 +193,8 @@ static halo_status next_batch(loop *l, const hl_loaded **b)
 {
     static const hl_loaded nothing;
     *b = NULL;
-    l->read = hl_loader_next(l->loader, b);
-    if (l->read == HALO_OK || !l->run->reducer) return l->read;
+    l->read = hl_run_next(l->run, l->loader, b);
+    if (l->read == HALO_OK || l->read == HALO_ERR_COMM || !l->run->reducer) return l->read;
     *b = &nothing;
     return HALO_OK;
 }
@@ -306,7 +306,7 @@ static halo_status prepare(loop *l)
     if (run->set.train.steps > 0) l->last_step = hl_min64(l->last_step, run->set.train.steps);
     hl_program_info info;
     hl_program_info_get(run->train, &info);
-    l->flops_step = info.flops_step * (double)run->set.batch / (double)hl_run_part(run->ctx, &run->set);
+    l->flops_step = info.flops_step * (double)hl_grid_group(&run->grid) * (double)run->set.batch / (double)hl_run_part(run);
     return hl_part_create(run, &l->part);
 }
 

@@ -32,10 +32,13 @@ halo_status hl_metrics_score(const hl_metrics *m, bool per_group, hl_score *scor
  * them up to 2^20 per target, beyond that of a subset of at least half as many, spread evenly over samples and voxels (the same on every run).
  */
 typedef struct hl_voxel_metrics hl_voxel_metrics;
-halo_status hl_voxel_metrics_create(halo_context *ctx, int targets, const hl_target *target, int64_t voxels, hl_voxel_metrics **metrics);
+halo_status hl_voxel_metrics_create(halo_context *ctx, int targets, const hl_target *target, const int64_t ext[3], hl_voxel_metrics **metrics);
 void hl_voxel_metrics_destroy(hl_voxel_metrics *m);
-/* One sample: [targets, voxels] each, in stored units. */
-void hl_voxel_metrics_add(hl_voxel_metrics *m, const float *truth, const float *prediction);
+/* The cells `box`, which may be all, of sample number `sample` of those evaluated: [targets, cells of the box] each, in stored units. */
+void hl_voxel_metrics_add(hl_voxel_metrics *m, int64_t sample, const hl_cells *box, const float *truth, const float *prediction);
+/* Makes it that of all that any rank has added; each cell was added by one. Scores are those of one rank but for the order of sums. Collective. */
+halo_status hl_voxel_metrics_merge(hl_voxel_metrics *m, halo_context *ctx);
+/* *samples: whole ones. */
 halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples);
 
 /* Physical value of a stored one. */

@@ -2,13 +2,14 @@
 /*
  * parallel.c -- a run on several ranks: who takes what, how gradients are summed, and what is refused.
  *
- * A step's batch of B samples is cut into P blocks by the block algebra, the first ones larger by one sample where P does not divide B. Programs are compiled
- * for the largest block and smaller ones are filled up with samples of weight 0. Every rank divides by the weights of all ranks, so that gradients are
+ * R ranks are P groups of d h w: a group holds each of its samples together, a block of it on every rank (`parallel.spatial`). A step's batch of B samples is cut
+ * into P blocks by the block algebra, the first ones larger by one sample where P does not divide B. Programs are compiled
+ * for the largest block and smaller ones are filled up with samples of weight 0. Every rank divides by the weights of all groups, so that gradients are
  * only added: the sum is that of one rank with B samples, whatever P is.
  */
-#include "tensor/block.h"
 #include "train/run.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 int hl_run_threads(const halo_context *ctx)
@@ -19,17 +20,58 @@ int hl_run_threads(const halo_context *ctx)
     return (int)hl_max64(1, cores / locals);
 }
 
-halo_status hl_run_check_ranks(const hl_run *run)
+/* Not those of a sample's parts: that is an error of its own, which says which numbers would do. */
+static halo_status check_multiple(const hl_run *run, int64_t ranks, int64_t group)
+{
+    const int64_t *part = run->set.parallel.spatial;
+    char near[64];
+    if (ranks % group == 0) return HALO_OK;
+    int64_t below = ranks / group * group;
+    snprintf(near, sizeof(near), below > 0 ? "%" PRId64 " or %" PRId64 : "%" PRId64, below > 0 ? below : group, below + group);
+    return hl_fail(run->ctx, HALO_ERR_USAGE,
+                   "'parallel.spatial' is %" PRId64 " x %" PRId64 " x %" PRId64 ", so that %" PRId64 " ranks hold a sample together, but there %s %" PRId64 " rank%s: %s would do",
+                   part[0], part[1], part[2], group, ranks == 1 ? "is" : "are", ranks, HL_S(ranks), near);
+}
+
+static halo_status check_grid(const hl_run *run, bool look, int64_t *ranks)
+{
+    const int64_t *part = run->set.parallel.spatial, given = run->set.parallel.ranks;
+    int64_t group;
+    if (!hl_mul64(part[0], part[1], &group) || !hl_mul64(group, part[2], &group) || group > INT32_MAX)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'parallel.spatial' is %" PRId64 " x %" PRId64 " x %" PRId64 ": more ranks than there can be", part[0], part[1], part[2]);
+    *ranks = look ? given > 0 ? given : hl_max64(group, run->ctx->ranks) : run->ctx->ranks;
+    if (!look && given > 0 && given != *ranks)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'parallel.ranks' is %" PRId64 ", but %d %s started", given, run->ctx->ranks, run->ctx->ranks == 1 ? "rank was" : "ranks were");
+    return check_multiple(run, *ranks, group);
+}
+
+halo_status hl_run_make_grid(hl_run *run, bool look)
+{
+    int64_t ranks = 1;
+    HL_AGREE(run->ctx, check_grid(run, look, &ranks));
+    run->grid = hl_grid_of(ranks, run->set.parallel.spatial, look ? 0 : run->ctx->rank);
+    return look ? HALO_OK : hl_team_create(run->ctx, run->set.parallel.spatial, &run->team);
+}
+
+static halo_status check_batch(const hl_run *run)
 {
     const hl_settings *s = &run->set;
-    const int64_t *cut = s->parallel.spatial;
+    const hl_grid *g = &run->grid;
+    if (s->batch >= g->data) return HALO_OK;
+    if (!hl_grid_split(g))
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %" PRId64 " ranks: each needs a sample of every step", s->batch, g->data);
+    return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %" PRId64 " groups of %" PRId64 " ranks: each group needs a sample of every step",
+                   s->batch, g->data, hl_grid_group(g));
+}
+
+halo_status hl_run_check_ranks(const hl_run *run)
+{
     halo_device_info device = {0};
-    if (cut[0] > 1 || cut[1] > 1 || cut[2] > 1)
-        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial' is not supported in training yet; leave it at 1");
+    HL_TRY(check_batch(run));
+    if (hl_grid_split(&run->grid) && run->set.reduce.average == HL_AVERAGE_PARAMETERS)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is for ranks that hold whole samples: leave it out or 'parallel.spatial' at 1");
     if (run->ctx->ranks == 1) return HALO_OK;
     run->dev->ops->describe(run->dev, &device);
-    if (s->batch < run->ctx->ranks)
-        return hl_fail(run->ctx, HALO_ERR_USAGE, "'batch' is %" PRId64 ", but there are %d ranks: each needs a sample of every step", s->batch, run->ctx->ranks);
     if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
     return HALO_OK;
@@ -80,9 +122,18 @@ static hl_reducer_options reducer_options(const hl_run *run)
 
 static bool averages(const hl_run *run) { return run->set.reduce.average == HL_AVERAGE_PARAMETERS; }
 
+static void say_grid(const hl_run *run)
+{
+    const hl_grid *g = &run->grid;
+    if (hl_grid_split(g))
+        HL_INFO(run->ctx, "%" PRId64 " group%s of %" PRId64 " ranks, %" PRId64 " x %" PRId64 " x %" PRId64 ": each rank holds a block of every sample of its group", g->data,
+                HL_S(g->data), hl_grid_group(g), g->part[0], g->part[1], g->part[2]);
+}
+
 static void say_groups(const hl_run *run, const hl_reducer_options *o)
 {
     hl_str text = {0};
+    say_grid(run);
     if (averages(run)) {
         HL_INFO(run->ctx, "%d ranks; parameters are averaged every %" PRId64 " step%s", run->ctx->ranks, run->set.reduce.average_steps, HL_S(run->set.reduce.average_steps));
         return;

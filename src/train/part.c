@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c -- a rank's share of a global batch, cut into the runs of a program: run i takes samples [i m, (i+1) m) of the share. A program has one size, so
+ * part.c -- a rank's share of a global batch (its group's, where several ranks hold a sample together), cut into the runs of a program: run i takes samples [i m, (i+1) m) of the share. A program has one size, so
  * what lies beyond the end of a share that m does not divide has weight 0.
  */
 #include "tensor/block.h"
 #include "train/run.h"
 
-static int64_t share(const halo_context *ctx, const hl_settings *set) { return hl_range_len(hl_block_range(set->batch, ctx->ranks, 0)); }
+static int64_t share(const hl_run *run) { return hl_range_len(hl_block_range(run->set.batch, run->grid.data, 0)); }
 
-int64_t hl_run_part(const halo_context *ctx, const hl_settings *set) { return hl_div_up(share(ctx, set), set->train.accumulate); }
+int64_t hl_run_part(const hl_run *run) { return hl_div_up(share(run), run->set.train.accumulate); }
 
-int64_t hl_run_parts(const halo_context *ctx, const hl_settings *set) { return hl_div_up(share(ctx, set), hl_run_part(ctx, set)); }
+int64_t hl_run_parts(const hl_run *run) { return hl_div_up(share(run), hl_run_part(run)); }
 
 halo_status hl_part_create(const hl_run *run, hl_part *p)
 {
     const hl_source_info *info = &run->source[HL_TRAIN]->info;
-    *p = (hl_part){.samples = hl_run_part(run->ctx, &run->set), .volume = (size_t)(info->ext[0] * info->ext[1] * info->ext[2] * info->ext[3]),
-                   .targets = (size_t)hl_target_values(info)};
+    hl_loader_options o = {0};
+    hl_run_cells(run, run->train, &o);
+    *p = (hl_part){.samples = hl_run_part(run), .volume = (size_t)(info->ext[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2]),
+                   .targets = (size_t)(hl_target_volumes(info) ? info->targets * o.y.ext[0] * o.y.ext[1] * o.y.ext[2] : info->targets)};
     if (run->ctx->ranks == 1) return HALO_OK; /* its parts are whole */
     HL_TRY(hl_calloc(run->ctx, (size_t)p->samples * p->volume, sizeof(float), "a padded batch", &p->x));
     HL_TRY(hl_calloc(run->ctx, (size_t)p->samples * p->targets, sizeof(float), "a padded batch", &p->y));

@@ -3,7 +3,8 @@
  * run.h -- a run: settings made into a network, data, a model and its programs; the training loop; evaluation; prediction.
  *
  * On several ranks (a context with a communicator) everything here is collective unless it says otherwise: all ranks call it in the same order, and all fail
- * when one does. Every rank has the whole model and takes its share of each batch (parallel.c). Rank 0 alone writes files and tells observers.
+ * when one does. Every rank has the whole model and takes its share of each batch, or, with `parallel.spatial`, its group of ranks does, and each of these a
+ * block of every sample of it (parallel.c). Rank 0 alone writes files and tells observers.
  */
 #ifndef HL_RUN_H
 #define HL_RUN_H
@@ -40,6 +41,8 @@ typedef struct hl_run {
     halo_context *ctx;
     hl_settings set;
     halo_device *dev; /* the context's */
+    hl_grid grid;     /* this rank among those that hold a sample together, and these among those that take other samples */
+    hl_team *team;    /* the ranks of it; NULL: a run that is only looked at, or the library's of one rank */
     struct halo_network *net;
     hl_source *source[HL_SPLITS];
     hl_model *model;
@@ -47,6 +50,7 @@ typedef struct hl_run {
     hl_reducer *reducer; /* NULL on one rank */
     hl_hidden hidden;    /* what was expected of it */
     hl_seat *seat;       /* [ranks], from the start of training */
+    double *read;        /* [ranks], at its end: bytes that each read from files */
     bool lost;           /* a rank failed where the others cannot know of it: end by hl_comm_abort */
     hl_schedule schedule;
     hl_progress at;
@@ -81,9 +85,20 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 
 /* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
 
-/* Samples of one run of a program: the largest share of any rank, cut into train.accumulate parts; and how many parts there are. Not collective. */
-int64_t hl_run_part(const halo_context *ctx, const hl_settings *set);
-int64_t hl_run_parts(const halo_context *ctx, const hl_settings *set);
+/* Lays out the ranks as the settings ask: run->grid and run->team; without the team to be looked at alone, for the first rank of as many as are asked for. All ranks
+ * fail together where their number does not fit. Collective. */
+halo_status hl_run_make_grid(hl_run *run, bool look);
+
+/* Samples of one run of a program: the largest share of any group of ranks, cut into train.accumulate parts; and how many parts there are. Not collective. */
+int64_t hl_run_part(const hl_run *run);
+int64_t hl_run_parts(const hl_run *run);
+
+/* What this rank loads for a program: which samples, and which cells of them, into a loader's options. Not collective. */
+void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *options);
+/* hl_loader_next, and then the transforms for which all of a sample is needed. Collective over the ranks that hold samples together; also after a failure. */
+halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch);
+/* Bytes of a file that this rank reads for a sample, margin and target volumes included; of a contiguous file exactly these. Not collective. */
+int64_t hl_run_read_bytes(hl_run *run);
 
 /* Cuts what a loader gave into these parts (part.c). */
 typedef struct hl_part {
@@ -145,9 +160,15 @@ typedef struct hl_evaluation {
     double seconds, samples_per_second;
 } hl_evaluation;
 
-/* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction
- * [targets, D, H, W] in stored units, on rank 0. Collective; the same on all ranks. */
-typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, int64_t sample, const float *truth, const float *prediction);
+/* The prediction of a sample, in stored units: [targets] numbers, with the truth; or a box C D H W of its volumes. */
+typedef struct hl_prediction {
+    int64_t sample, lo[4], ext[4];
+    const float *truth, *value;
+} hl_prediction;
+typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, const hl_prediction *p);
+
+/* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction,
+ * on rank 0: samples in order, volumes in boxes that together are all of one before the next. Collective; the same on all ranks. */
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);
 void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, into an open object */

@@ -9,7 +9,7 @@
 /* One forward pass. After a failure that other ranks cannot see the run is lost. */
 static halo_status pass(hl_run *run, const hl_batch *batch, int64_t number)
 {
-    bool collective = run->reducer && (hl_program_merges(run->train) || run->set.reduce.average == HL_AVERAGE_PARAMETERS);
+    bool collective = run->reducer && (hl_program_merges(run->train) || hl_grid_split(&run->grid) || run->set.reduce.average == HL_AVERAGE_PARAMETERS);
     halo_status st = hl_program_measure_running(run->train, batch, number);
     run->lost = run->lost || (collective && st != HALO_OK);
     return run->lost ? st : hl_agree(run->ctx, st);
@@ -17,11 +17,11 @@ static halo_status pass(hl_run *run, const hl_batch *batch, int64_t number)
 
 static halo_status measure(hl_run *run, hl_loader *loader, const hl_part *part, int64_t samples)
 {
-    int64_t parts = hl_run_parts(run->ctx, &run->set), done = 0;
+    int64_t parts = hl_run_parts(run), done = 0;
     HL_AGREE(run->ctx, hl_loader_start(loader, run->at.epoch, 0));
     for (int64_t step = 0; step * run->set.batch < samples; step++) {
         const hl_loaded *b = NULL;
-        HL_AGREE(run->ctx, hl_loader_next(loader, &b));
+        HL_AGREE(run->ctx, hl_run_next(run, loader, &b));
         if (!b) break;
         for (int64_t i = 0; i < parts; i++) {
             hl_batch batch = hl_part_of(part, b, i);

@@ -65,7 +65,7 @@ typedef struct hl_settings {
         int64_t every, steps, keep;
     } checkpoint;
     struct {
-        int64_t spatial[3];
+        int64_t spatial[3], ranks; /* ranks -1: those that were started */
     } parallel;
     struct {
         int group, orchestration, algorithm, wire, average;

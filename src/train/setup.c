@@ -215,11 +215,19 @@ static hl_schedule make_schedule(const hl_settings *set)
     return s;
 }
 
+static hl_compile_options options_of(const hl_run *run, bool training)
+{
+    hl_compile_options o = hl_run_compile_options(&run->set, training);
+    o.batch = hl_run_part(run);
+    o.grid = run->grid;
+    o.team = run->ctx->ranks > 1 ? run->team : NULL;
+    return o;
+}
+
 /* Measured choices of implementations are kept in the run directory, so that a resumed run is the same run. */
 static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
-    hl_compile_options o = hl_run_compile_options(&run->set, training);
-    o.batch = hl_run_part(run->ctx, &run->set);
+    hl_compile_options o = options_of(run, training);
     if (run->ctx->ranks > 1 && !*run->set.output) o.plan = HL_PLAN_FIXED; /* no place for measured choices that all ranks would share */
     char *cache = NULL;
     if (*run->set.output && o.plan == HL_PLAN_MEASURE) {
@@ -272,6 +280,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     run->at.best = INFINITY;
     run->schedule = make_schedule(set);
     halo_status st;
+    HL_GOTO(st, hl_run_make_grid(run, after != NULL), destroy);
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
     if (splits) HL_GOTO(st, hl_run_standardise(run), destroy);
     HL_GOTO(st, make_programs_in_turn(run, need, after), destroy);
@@ -301,8 +310,10 @@ void hl_run_destroy(hl_run *run)
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
+    hl_team_destroy(run->team);
     if (run->lock > 0) close(run->lock);
     free(run->seat);
+    free(run->read);
     free(run);
 }
 

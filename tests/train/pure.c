@@ -81,8 +81,9 @@ static void voxel_metrics(int64_t samples, int64_t voxels, double tolerance, con
     hl_metrics *all = NULL;
     hl_score s, want;
     int64_t items;
+    hl_cells whole = {.ext = {1, 2, voxels / 2}};
     float *truth = calloc((size_t)voxels, sizeof(*truth)), *guess = calloc((size_t)voxels, sizeof(*guess));
-    if (!truth || !guess || hl_voxel_metrics_create(ctx, 1, &t, voxels, &m) != HALO_OK || hl_metrics_create(ctx, 1, &t, &all) != HALO_OK) {
+    if (!truth || !guess || hl_voxel_metrics_create(ctx, 1, &t, whole.ext, &m) != HALO_OK || hl_metrics_create(ctx, 1, &t, &all) != HALO_OK) {
         tap_ok(false, "memory for %s", what);
         return;
     }
@@ -91,7 +92,7 @@ static void voxel_metrics(int64_t samples, int64_t voxels, double tolerance, con
             noisy(n, i, &truth[i], &guess[i]);
             add(all, n, truth[i], guess[i]);
         }
-        hl_voxel_metrics_add(m, truth, guess);
+        hl_voxel_metrics_add(m, n, &whole, truth, guess);
     }
     (void)hl_voxel_metrics_score(m, &s, &items);
     (void)hl_metrics_score(all, false, &want, NULL);

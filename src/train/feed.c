@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.c -- what a rank takes of each sample, and the sums over whole samples that nobody has.
+ *
+ * Where a sample is split, a transform such as x / mean(x) needs a mean of which each rank knows a part. The loader's thread, which must not talk to other ranks,
+ * delivers the moments (n, mean, sum of squares) of this rank's own cells with each batch; here they are gathered from the ranks that hold the other parts,
+ * merged in the order of ranks, so that all get the same bits, and the transform is done on the block and its margin. Gathers: one per such transform and batch,
+ * 24 bytes a sample and rank.
+ */
+#include "train/run.h"
+
+void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *o)
+{
+    const int64_t *in = run->net->layer[0].out + 1;
+    hl_program_input_box(program, o->x.lo, o->x.ext);
+    hl_program_output_box(program, o->y.lo, o->y.ext);
+    for (int k = 0; k < 3; k++) {
+        hl_range own = hl_grid_range(&run->grid, k, in[k]);
+        o->own.lo[k] = own.lo;
+        o->own.ext[k] = hl_range_len(own);
+    }
+    o->rank = (int)run->grid.data_at;
+    o->ranks = (int)run->grid.data;
+}
+
+/* A rank that failed takes part once more, so that the others do not wait for it: its numbers of values are below 0. */
+static halo_status gather(const hl_run *run, const hl_moments *mine, int64_t samples, hl_moments *all, bool *failed)
+{
+    int ranks = run->team->group->ranks;
+    HL_TRY(hl_comm_gather(run->team->group, mine, (size_t)samples * sizeof(*mine), all));
+    *failed = false;
+    for (int64_t i = 0; i < samples * ranks; i++) *failed = *failed || all[i].n < 0;
+    for (int64_t i = 0; i < samples; i++)
+        for (int r = 1; r < ranks; r++) all[i] = hl_moments_merge(all[i], all[r * samples + i]);
+    return HALO_OK;
+}
+
+/* b NULL: reading failed. */
+static halo_status finish(const hl_run *run, hl_loader *loader, const hl_loaded *b, int first, int transforms, hl_moments *mine, hl_moments *all)
+{
+    int64_t samples = hl_loader_samples(loader);
+    bool failed = false;
+    halo_status st = HALO_OK;
+    if (b) memcpy(mine, b->moments, (size_t)samples * sizeof(*mine));
+    for (int k = first; k < transforms && !failed; k++) {
+        bool needs = hl_loader_needs(loader, k);
+        if (needs) {
+            if (k > first && b) hl_loader_moments(loader, b, mine);
+            for (int64_t i = 0; i < samples && (!b || st != HALO_OK); i++) mine[i].n = -1;
+            HL_TRY(gather(run, mine, samples, all, &failed));
+        }
+        if (!failed && b && st == HALO_OK) st = hl_loader_apply(loader, b, k, all);
+    }
+    return st;
+}
+
+halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **b)
+{
+    int transforms, first = hl_loader_pending(loader, &transforms);
+    *b = NULL;
+    halo_status st = hl_loader_next(loader, b), finished;
+    if (first == transforms || (st == HALO_OK && !*b)) return st;
+    hl_moments *m;
+    size_t samples = (size_t)hl_loader_samples(loader);
+    HL_TRY(hl_calloc(run->ctx, samples * ((size_t)run->team->group->ranks + 1), sizeof(*m), "moments of samples", &m));
+    finished = finish(run, loader, st == HALO_OK ? *b : NULL, first, transforms, m, m + samples);
+    free(m);
+    return st != HALO_OK && finished != HALO_ERR_COMM ? st : finished;
+}
+
+/* The type of x in the first file of the training data, for a run that opens none; of what cannot be looked at, the network's. */
+static size_t bytes_of_value(hl_run *run)
+{
+    hl_source_options o = {.path = run->set.data.train, .format = run->set.data.format, .group_count = 1};
+    hl_source *source;
+    halo_context *ctx = run->ctx;
+    if (run->source[HL_TRAIN]) return hl_dtype_size(run->source[HL_TRAIN]->info.dtype);
+    if (!*o.path || run->set.data.synthetic) return sizeof(float);
+    memcpy(o.crop, run->set.data.crop, sizeof(o.crop));
+    halo_log_fn log = ctx->log;
+    ctx->log = NULL; /* the data may be elsewhere: that is no error here */
+    halo_status st = hl_source_open(ctx, &o, &source);
+    ctx->log = log;
+    if (st != HALO_OK) return sizeof(float);
+    size_t bytes = hl_dtype_size(source->info.dtype);
+    hl_source_close(source);
+    return bytes;
+}
+
+int64_t hl_run_read_bytes(hl_run *run)
+{
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out;
+    const hl_program *program = run->train ? run->train : run->eval;
+    hl_loader_options o = {0};
+    hl_run_cells(run, program, &o);
+    int64_t bytes = in[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2] * (int64_t)bytes_of_value(run);
+    bool volumes = out[1] * out[2] * out[3] > 1;
+    return volumes ? bytes + out[0] * o.y.ext[0] * o.y.ext[1] * o.y.ext[2] * (int64_t)sizeof(float) : bytes;
+}
