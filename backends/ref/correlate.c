@@ -18,6 +18,7 @@ typedef double pair_any __attribute__((vector_size(16), aligned(8), may_alias));
 enum {
     COLUMNS = 4,
     CHANNELS = 2,
+    BLOCK = 8,   /* input channels whose rows under a few outputs stay in the first cache */
     CELLS = 1024 /* at least as many a pass over the weights, where there are */
 };
 
@@ -86,16 +87,16 @@ static inline void end(const tile *t, int j, int64_t channel, pair sum)
     if (t->both[j]) y[1] = sum[1];
 }
 
-/* Channel y with the weights w, and the channel `next` cells on with the weights v. */
+/* Channel y with the weights w, and the channel `next` cells on with the weights v; some input channels. */
 static inline __attribute__((always_inline)) void forward_tile(const ref_shape *s, const int64_t *tap,
-                                                               const double *w, const double *v,
+                                                               const double *w, const double *v, int64_t inputs,
                                                                const tile *t, int64_t next, int64_t step)
 {
     sums sum = {{begin(t, 0, 0), begin(t, 1, 0), begin(t, 2, 0), begin(t, 3, 0)},
                 {begin(t, 0, next), begin(t, 1, next), begin(t, 2, next), begin(t, 3, next)}};
     const double *x0 = t->x[0], *x1 = t->x[1], *x2 = t->x[2], *x3 = t->x[3];
     int64_t channel = volume(s->r);
-    for (int64_t i = 0; i < s->i; i++, w += s->taps, v += s->taps)
+    for (int64_t i = 0; i < inputs; i++, w += s->taps, v += s->taps)
         for (int64_t k = 0; k < s->taps; k++) {
             int64_t at = i * channel + tap[k];
             add(sum, load(x0 + at, step), load(x1 + at, step), load(x2 + at, step), load(x3 + at, step),
@@ -106,26 +107,27 @@ static inline __attribute__((always_inline)) void forward_tile(const ref_shape *
         end(t, 3, next, sum[1][3]);
 }
 
-/* All the outputs of plane d of channels o and o + 1 (o alone where it is the last). */
+/* What input channels i .. i + BLOCK give to all the outputs of plane d of channels o and o + 1 (o alone where it is the last). */
 static void forward_plane(const ref_shape *s, const int64_t *tap, const double *w, const double *x, int64_t d,
-                          int64_t o, double *y)
+                          int64_t i, int64_t o, double *y)
 {
-    int64_t pairs = (s->p[2] + 1) / 2 * s->p[1], both = o + 1 < s->o, filter = s->i * s->taps,
-            points = volume(s->p);
-    const double *first = w + o * filter, *second = first + both * filter;
+    int64_t pairs = (s->p[2] + 1) / 2 * s->p[1], both = o + 1 < s->o, points = volume(s->p);
+    int64_t inputs = hl_min64(BLOCK, s->i - i), next = both * points;
+    const double *first = w + (o * s->i + i) * s->taps, *second = first + both * s->i * s->taps;
     for (int64_t q = 0; q < pairs; q += COLUMNS) {
-        tile t = tile_at(s, d, q, x, y + o * points);
+        tile t = tile_at(s, d, q, x + i * volume(s->r), y + o * points);
         if (s->w.stride[2] == 1)
-            forward_tile(s, tap, first, second, &t, both * points, 1);
+            forward_tile(s, tap, first, second, inputs, &t, next, 1);
         else
-            forward_tile(s, tap, first, second, &t, both * points, s->w.stride[2]);
+            forward_tile(s, tap, first, second, inputs, &t, next, s->w.stride[2]);
     }
 }
 
 void ref_correlate(const ref_shape *s, const int64_t *tap, const double *w, const double *x, double *y)
 {
     for (int64_t d = 0; d < s->p[0]; d++)
-        for (int64_t o = 0; o < s->o; o += CHANNELS) forward_plane(s, tap, w, x, d, o, y);
+        for (int64_t i = 0; i < s->i; i += BLOCK)
+            for (int64_t o = 0; o < s->o; o += CHANNELS) forward_plane(s, tap, w, x, d, i, o, y);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ weights */
