@@ -27,7 +27,7 @@ static int print_yaml(hl_invocation *inv, const hl_settings *set)
     return hl_print(inv, &out);
 }
 
-static int print_json(hl_invocation *inv, const hl_run *run)
+static int print_json(hl_invocation *inv, hl_run *run)
 {
     hl_program_info info;
     hl_json j = {0};
@@ -43,6 +43,8 @@ static int print_json(hl_invocation *inv, const hl_run *run)
     hl_json_int(&j, "state_bytes", (int64_t)info.state_bytes);
     hl_json_int(&j, "activation_bytes", (int64_t)info.activation_bytes);
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
+    hl_json_int(&j, "ranks", run->grid.data * hl_grid_group(&run->grid));
+    hl_json_int(&j, "read_bytes_sample", hl_run_read_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
     hl_ops_json(run->train, NULL, &j);

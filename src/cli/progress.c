@@ -86,6 +86,23 @@ static void validation(const hl_progress_line *p, const hl_event *e)
     fprintf(stderr, "\n");
 }
 
+/* What ranks read from files; nothing of synthetic data. */
+static void read_bytes(const hl_run *run)
+{
+    double sum = 0, most = 0;
+    char all[32], one[32];
+    for (int r = 0; run->read && r < run->ctx->ranks; r++) {
+        sum += run->read[r];
+        most = fmax(most, run->read[r]);
+    }
+    if (!(sum > 0)) return;
+    hl_bytes_text(sum, all, sizeof(all));
+    hl_bytes_text(most, one, sizeof(one));
+    fprintf(stderr, "read      %s from files", all);
+    if (run->ctx->ranks > 1) fprintf(stderr, ", a rank at most %s", one);
+    fprintf(stderr, "\n");
+}
+
 void hl_progress_event(void *user, const hl_event *e)
 {
     hl_progress_line *p = user;
@@ -105,6 +122,7 @@ void hl_progress_event(void *user, const hl_event *e)
         hl_duration(e->elapsed, spent, sizeof(spent));
         if (strcmp(e->status, "failed") != 0)
             fprintf(stderr, "%s%s after %s at step %" PRId64 " (%s)\n", p->terminal ? "\r\033[K" : "", e->status, spent, e->step, e->reason);
+        read_bytes(p->run);
         break;
     }
 }

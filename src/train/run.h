@@ -209,6 +209,8 @@ halo_status hl_rundir_summary(hl_run *run, const char *status, const hl_evaluati
 /* Observer that appends log.jsonl; user is an hl_runlog. */
 typedef struct hl_runlog hl_runlog;
 halo_status hl_runlog_open(hl_run *run, hl_runlog **log);
+/* What each rank read from files, "read_bytes": a list; nothing before the end of training. */
+void hl_read_json(const hl_run *run, hl_json *j);
 void hl_runlog_close(hl_runlog *log);
 void hl_runlog_event(void *user, const hl_event *event);
 

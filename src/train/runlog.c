@@ -85,6 +85,14 @@ static void validation_members(const hl_event *e, hl_json *j)
     hl_json_end_array(j);
 }
 
+void hl_read_json(const hl_run *run, hl_json *j)
+{
+    if (!run->read) return;
+    hl_json_array(j, "read_bytes");
+    for (int r = 0; r < run->ctx->ranks; r++) hl_json_int(j, NULL, (int64_t)run->read[r]);
+    hl_json_end_array(j);
+}
+
 static void members(const hl_run *run, const hl_event *e, hl_json *j)
 {
     switch (e->kind) {
@@ -109,6 +117,7 @@ static void members(const hl_run *run, const hl_event *e, hl_json *j)
         hl_json_string(j, "status", e->status);
         hl_json_string(j, "reason", e->reason);
         hl_json_number(j, "seconds", e->elapsed);
+        hl_read_json(run, j);
         break;
     }
 }

@@ -228,7 +228,8 @@ static hl_compile_options options_of(const hl_run *run, bool training)
 static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
     hl_compile_options o = options_of(run, training);
-    if (run->ctx->ranks > 1 && !*run->set.output) o.plan = HL_PLAN_FIXED; /* no place for measured choices that all ranks would share */
+    bool shared = run->ctx->ranks == 1 || (*run->set.output && !hl_grid_split(&run->grid)); /* all ranks take the same measured choices, from one file and for one shape */
+    if (!shared) o.plan = HL_PLAN_FIXED;
     char *cache = NULL;
     if (*run->set.output && o.plan == HL_PLAN_MEASURE) {
         HL_TRY(hl_make_dirs(run->ctx, run->set.output));
@@ -251,12 +252,26 @@ static halo_status make_programs(hl_run *run, hl_need need, const char *after)
     return HALO_OK;
 }
 
-/* Rank 0 measures and keeps its choices in the run directory first, so that all ranks make the same. */
+/* A compiler that does not know of blocks must not train on them. */
+static halo_status check_blocks(const hl_run *run)
+{
+    hl_cells c;
+    const int64_t *in = run->net->layer[0].out + 1;
+    if (!hl_grid_split(&run->grid) || !run->team) return HALO_OK;
+    hl_program_input_box(run->train ? run->train : run->eval, c.lo, c.ext);
+    if (memcmp(c.ext, in, sizeof(c.ext)) != 0) return HALO_OK;
+    return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial': network '%s' cannot be split yet", run->net->name);
+}
+
+/* Rank 0 measures and keeps its choices in the run directory first, so that all ranks make the same. Ranks that hold samples together compile together, since
+ * their exchanges are made by all of them. */
 static halo_status make_programs_in_turn(hl_run *run, hl_need need, const char *after)
 {
+    bool together = hl_grid_split(&run->grid);
     if (need == HL_NEED_NETWORK) return HALO_OK;
-    HL_AGREE(run->ctx, run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
-    HL_AGREE(run->ctx, run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
+    HL_AGREE(run->ctx, together || run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
+    HL_AGREE(run->ctx, !together && run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
+    HL_AGREE(run->ctx, check_blocks(run));
     return need == HL_NEED_TRAINING && !after ? hl_run_make_reducer(run) : HALO_OK;
 }
 
