@@ -35,7 +35,5 @@ halo_status hl_program_average(hl_program *p, int64_t steps)
     HL_BUG_UNLESS(p->reducer && steps > 0);
     p->average = steps;
     p->averaged = p->model->steps;
-    free(p->statistics); /* those of norms are each rank's own */
-    p->statistics = NULL;
     return HALO_OK;
 }

@@ -34,6 +34,9 @@ halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer
     hl_value *v = &p->value[*value];
     const hl_value *of = &p->value[like];
     memcpy(v->ext, of->ext, sizeof(v->ext));
+    memcpy(v->lo, of->lo, sizeof(v->lo));
+    memcpy(v->whole, of->whole, sizeof(v->whole));
+    v->split = of->split;
     v->dtype = of->dtype;
     v->cls = of->cls;
     return HALO_OK;
@@ -123,7 +126,7 @@ halo_status hl_step_new(hl_program *p, hl_step_kind kind, hl_phase phase, int la
     s->kind = kind;
     s->phase = phase;
     s->layer = layer;
-    s->param = s->image = -1;
+    s->param = s->image = s->transfer = -1;
     for (int r = 0; r < HALO_ROLES; r++) s->use[r].value = -1;
     *step = s;
     return HALO_OK;
@@ -134,6 +137,18 @@ halo_status hl_op_new(hl_program *p, halo_op_kind kind, hl_phase phase, int laye
     HL_TRY(hl_step_new(p, HL_STEP_OP, phase, layer, step));
     (*step)->desc.kind = kind;
     return HALO_OK;
+}
+
+int hl_input(const hl_program *p, int layer, int k)
+{
+    int x = hl_layer_of(p, layer)->input[k];
+    return p->split[x] == p->split[layer] ? p->y[x] : p->other[x];
+}
+
+int hl_input_gradient(const hl_program *p, int layer, int k)
+{
+    int x = hl_layer_of(p, layer)->input[k];
+    return p->split[x] == p->split[layer] ? p->g[x] : p->g_other[x];
 }
 
 int hl_layer_param(const hl_program *p, int layer, halo_role role)
@@ -182,12 +197,15 @@ static const unsigned changed[HALO_OP_KINDS] = {
 
 bool hl_step_writes(const hl_step *s, halo_role role)
 {
-    return s->kind == HL_STEP_OP && s->use[role].value >= 0 && (written[s->desc.kind] & BIT(role));
+    if (s->use[role].value < 0) return false;
+    if (s->kind != HL_STEP_OP) return role == HALO_Y && s->kind != HL_STEP_LAYER;
+    return written[s->desc.kind] & BIT(role);
 }
 
 bool hl_step_reads(const hl_step *s, halo_role role)
 {
-    if (s->kind != HL_STEP_OP || s->use[role].value < 0) return false;
+    if (s->kind == HL_STEP_LAYER || s->use[role].value < 0) return false;
+    if (s->kind != HL_STEP_OP) return s->kind != HL_STEP_CLEAR;
     return !(written[s->desc.kind] & BIT(role)) || (changed[s->desc.kind] & BIT(role)) || s->desc.accumulate;
 }
 
@@ -212,6 +230,19 @@ halo_status hl_sort_steps(hl_program *p)
 free_order:
     free(order);
     return st;
+}
+
+halo_operand hl_input_operand(const hl_program *p)
+{
+    const hl_value *v = &p->value[p->y[0]];
+    halo_operand o = v->operand;
+    for (int a = 0; a < 3; a++) {
+        if (v->mode[a] != HALO_MARGIN_KEEP) continue;
+        o.lo[HALO_D + a] -= v->margin[a][0];
+        o.ext[HALO_D + a] += v->margin[a][0] + v->margin[a][1];
+        o.margin[a][0] = o.margin[a][1] = 0;
+    }
+    return o;
 }
 
 static halo_operand operand_of_use(const hl_program *p, const hl_use *u)
@@ -259,6 +290,12 @@ const char *hl_step_name(const hl_program *p, const hl_step *s)
 {
     if (s->param >= 0) return p->model->param[s->param].name;
     return s->layer >= 0 ? hl_layer_of(p, s->layer)->name : s->phase == HL_PHASE_LOSS ? "loss" : "";
+}
+
+const char *hl_step_op_name(const hl_step *s)
+{
+    static const char *const names[] = {"layer", "", "send", "receive", "clear"};
+    return s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : names[s->kind];
 }
 
 const char *hl_phase_direction(hl_phase phase)

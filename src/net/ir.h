@@ -14,6 +14,7 @@
 #ifndef HL_IR_H
 #define HL_IR_H
 
+#include "comm/exchange.h"
 #include "net/model.h"
 #include "net/program.h"
 
@@ -41,17 +42,21 @@ typedef enum hl_layout_class {
     HL_CLASSES
 } hl_layout_class;
 
-typedef enum hl_region { HL_REGION_ARENA = 0, HL_REGION_IMAGES, HL_REGION_MODEL, HL_REGIONS } hl_region;
+typedef enum hl_storage { HL_REGION_ARENA = 0, HL_REGION_IMAGES, HL_REGION_MODEL, HL_REGIONS } hl_storage;
 
 typedef struct hl_value {
     char name[HL_NAME_MAX + 16];
     hl_value_kind kind;
     int layer;
-    int64_t ext[HALO_DIMS];
+    int64_t ext[HALO_DIMS]; /* of this process's block */
+    bool split;             /* over the spatial group; else every process has all of it */
+    int64_t lo[3], whole[3]; /* of the block in the whole tensor, and that one's extents, [d h w] */
     halo_dtype dtype;
     hl_layout_class cls;
     int64_t margin[3][2];     /* cells allocated around the box */
-    halo_margin_mode mode[3]; /* what the margin of an axis holds when fresh: ZERO or WRAP */
+    int64_t near[3][2];       /* KEEP axes: cells that the neighbour before has in its high margin, the one behind in its low: what they get from here */
+    halo_margin_mode mode[3]; /* what the margin of an axis holds when fresh: ZERO, WRAP, or KEEP: what neighbouring processes sent */
+    bool near_any;            /* some process of the group has a KEEP margin */
     bool dead;                /* merged into another value, or of no use */
     bool forever; /* keeps its content from run to run, or is read by the host: shares storage with nobody */
 
@@ -59,7 +64,7 @@ typedef struct hl_value {
     size_t bytes;
     int first, last; /* steps between which the content matters (fit) */
     bool alone; /* shares storage with nobody: margins and padding lanes stay as they were cleared (fit) */
-    hl_region region;
+    hl_storage region;
     size_t offset; /* in the region */
     int param;     /* HL_VALUE_PARAMETER, HL_VALUE_IMAGE */
     int array;     /* HL_VALUE_PARAMETER: hl_model_array */
@@ -68,9 +73,14 @@ typedef struct hl_value {
 
 /* -------------------------------------------------------------------------------------------------- steps */
 
-/* Exchange start/finish, redistribute, reduce start/finish and the loop over slabs join this list with their
- * rooms. */
-typedef enum hl_step_kind { HL_STEP_LAYER = 0, HL_STEP_OP } hl_step_kind;
+/* The loop over slabs joins this list with its pass. */
+typedef enum hl_step_kind {
+    HL_STEP_LAYER = 0,
+    HL_STEP_OP,
+    HL_STEP_START,  /* a transfer begins: reads X, writes Y */
+    HL_STEP_FINISH, /* and has arrived */
+    HL_STEP_CLEAR   /* Y becomes 0 */
+} hl_step_kind;
 
 typedef enum hl_phase {
     HL_PHASE_IMAGES = 0,   /* when the weights changed since this program's last run */
@@ -94,6 +104,7 @@ typedef struct hl_use {
     int64_t lo[3], ext[3]; /* a range of cells of the value's box, [d h w]; ext 0: all of that axis */
     bool flat;           /* seen as a vector of elements */
     int64_t rows;        /* > 1: rows of a vector seen as one sample: [N rows, F] as [N, rows F] */
+    bool near;           /* some process of the group reads margins that neighbours send */
 } hl_use;
 
 typedef struct hl_step {
@@ -103,6 +114,7 @@ typedef struct hl_step {
     int param;
     hl_use use[HALO_ROLES];
     halo_op_desc desc; /* all but the operands from lower on; the operands from choose on */
+    int transfer;  /* START, FINISH: index into hl_program.transfer */
     halo_candidate choice;
     int image; /* the value that is given as weights, when the choice wants an image of them */
     double flops, bytes;
@@ -113,6 +125,21 @@ typedef struct hl_step {
 } hl_step;
 
 enum { HL_TIMES_MAX = 64 };
+
+/* What travels between the processes of a spatial group (transfer.c). */
+typedef enum hl_transfer_kind {
+    HL_TRANSFER_MARGINS = 0, /* KEEP margins of a value */
+    HL_TRANSFER_FOLD,        /* margins of a gradient are added to the cells that they stand for */
+    HL_TRANSFER_GATHER       /* blocks of a split value become the whole on every process; its own block is copied by an op */
+} hl_transfer_kind;
+
+typedef struct hl_transfer {
+    hl_transfer_kind kind;
+    int layer, from, to;
+    bool add;                           /* GATHER: to what is there */
+    int64_t margin[3][2], near[3][2];   /* FOLD: as those of values */
+    hl_exchange *exchange;              /* bound */
+} hl_transfer;
 
 /* How the gradient of a layer's input is formed by one of its consumers. */
 typedef enum hl_edge {
@@ -153,7 +180,15 @@ struct hl_program {
     size_t step_cap;
     int phase[HL_PHASES + 1]; /* first step of each phase, from bind on */
 
+    hl_grid grid;
+    hl_transfer *transfer;
+    int transfers;
+    size_t transfer_cap;
+
     /* per layer of the graph */
+    bool *split; /* computed on blocks: its inputs and output are split over the grid (distribute) */
+    int *other, *g_other; /* values: its output, and the gradient of that, split where it is not, or whole where it is split; -1: nobody wants it so */
+    bool *g_first;        /* some consumer wrote the gradient of the output in its own form */
     bool *live;  /* the output depends on it */
     bool *needs; /* its output's gradient is wanted */
     int *y, *g;  /* values: output and its gradient */
@@ -188,7 +223,9 @@ struct hl_program {
     double merge_seconds; /* of all steps, for that */
 };
 
-/* run.c: one step, timed and traced where that is on. */
+/* run.c: one step, and nothing else... */
+halo_status hl_execute(hl_program *p, hl_step *s);
+/* ...timed and traced where that is on, statistics of norms merged. */
 halo_status hl_run_step(hl_program *p, hl_step *s);
 /* Data up and the forward phase, no loss. Between the device's enter and leave. */
 halo_status hl_run_forward(hl_program *p, const hl_batch *batch);
@@ -200,7 +237,11 @@ halo_status hl_average_buffer(hl_program *p, void *x, int64_t n, halo_dtype type
 halo_status hl_arrivals_prepare(hl_program *p, const int *param);
 halo_status hl_backward_and_sum(hl_program *p, bool update);
 
-/* statistics.c: room for merging; after a step of a norm, what the next one uses is that of all ranks. */
+/* transfer.c: a new one, as a start and a finish, appended; the messages of this process for it, once geometry is set: list freed by the caller. */
+halo_status hl_transfer_new(hl_program *p, const hl_transfer *t, hl_phase phase);
+halo_status hl_transfer_messages(const hl_program *p, const hl_transfer *t, hl_message **list, int *n);
+
+/* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);
 halo_status hl_statistics_merge(hl_program *p, hl_step *s);
 
@@ -222,6 +263,10 @@ hl_use hl_use_flat(int value);
 /* Whole samples of a layer whose samples are cut into rows (hl_layer.rows). */
 hl_use hl_use_samples(const hl_program *p, int layer, int value);
 
+/* The value of a layer's k-th input in the form in which the layer takes it, and that one's gradient. */
+int hl_input(const hl_program *p, int layer, int k);
+int hl_input_gradient(const hl_program *p, int layer, int k);
+
 /* Index of the layer's parameter with this role (the first), or -1. */
 int hl_layer_param(const hl_program *p, int layer, halo_role role);
 /* Layer index of an input slot. */
@@ -237,6 +282,8 @@ bool hl_step_reads(const hl_step *s, halo_role role);
 /* The geometry of all values for one pair of layouts; an error names the layer whose tensor is too large to
  * index. */
 halo_status hl_set_geometry(hl_program *p, halo_layout layout, halo_layout input_layout);
+/* The input's box together with the margins that come from files and not from neighbours. */
+halo_operand hl_input_operand(const hl_program *p);
 /* desc.t[] of a step from the geometry of its values. */
 void hl_step_operands(const hl_program *p, hl_step *s);
 /* False when an operand is not valid, such as a channel range that begins inside a block. */
@@ -244,6 +291,8 @@ bool hl_step_valid(const hl_step *s);
 
 /* The name under which a step is shown: its layer's or parameter's. */
 const char *hl_step_name(const hl_program *p, const hl_step *s);
+/* "conv-fwd"; "exchange" */
+const char *hl_step_op_name(const hl_step *s);
 const char *hl_phase_direction(hl_phase phase);
 const char *hl_value_kind_name(hl_value_kind kind);
 

@@ -41,7 +41,7 @@ static halo_status look_at(hl_program *p, const halo_operand *whole, const void 
 
 static bool worth_looking(const hl_program *p, const hl_step *s, halo_role role)
 {
-    if (!hl_step_writes(s, role)) return false;
+    if (s->kind != HL_STEP_OP || !hl_step_writes(s, role)) return false;
     hl_value_kind kind = p->value[s->use[role].value].kind;
     return kind == HL_VALUE_ACTIVATION || kind == HL_VALUE_GRADIENT ||
            (kind == HL_VALUE_PARAMETER && role != HALO_RUN);
@@ -66,14 +66,26 @@ static halo_status look_at_input(hl_program *p, place *where)
     return HALO_OK;
 }
 
+/* Processes that hold a sample together go on together. */
+static halo_status anybody(hl_program *p, const place *where, bool *found)
+{
+    double x = where->found;
+    if (p->opt.team && hl_grid_split(&p->grid)) HL_TRY(hl_comm_max(p->opt.team->group, &x, 1));
+    *found = x > 0;
+    return HALO_OK;
+}
+
 static halo_status find(hl_program *p, place *where)
 {
     HL_TRY(look_at_input(p, where));
     int end = p->phase[p->opt.training ? HL_PHASE_BACKWARD + 1 : HL_PHASE_FORWARD + 1];
-    for (int i = p->phase[HL_PHASE_FORWARD]; i < end && !where->found; i++) {
+    bool found = where->found;
+    HL_TRY(anybody(p, where, &found));
+    for (int i = p->phase[HL_PHASE_FORWARD]; i < end && !found; i++) {
         hl_step *s = &p->step[i];
-        HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+        HL_TRY(hl_execute(p, s));
         HL_TRY(look_after(p, s, where));
+        HL_TRY(anybody(p, where, &found));
     }
     return HALO_OK;
 }

@@ -30,9 +30,13 @@ static halo_status index_arrays(hl_program *p)
     HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->live));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->needs));
     HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->early));
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->split));
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->g_first));
     HL_TRY(hl_calloc(p->ctx, n * HL_INPUTS_MAX, sizeof(hl_edge), "program edges", &p->edge));
     HL_TRY(int_array(p->ctx, n, &p->y));
     HL_TRY(int_array(p->ctx, n, &p->g));
+    HL_TRY(int_array(p->ctx, n, &p->other));
+    HL_TRY(int_array(p->ctx, n, &p->g_other));
     HL_TRY(int_array(p->ctx, n, &p->aux));
     HL_TRY(int_array(p->ctx, n, &p->stat));
     HL_TRY(int_array(p->ctx, n, &p->stat2));
@@ -78,6 +82,7 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     p->model = model;
     p->net = model->net;
     p->opt = *options;
+    p->grid = options->team ? options->team->grid : options->grid.data > 0 ? options->grid : hl_grid_one();
     p->off = off;
     p->layout = p->input_layout = HALO_LAYOUTS;
     HL_GOTO(st, index_arrays(p), destroy);
@@ -104,11 +109,13 @@ void hl_program_destroy(hl_program *p)
         if (s->plan) p->dev->classes[s->desc.kind]->destroy(s->plan);
         free(s->times);
     }
+    for (int i = 0; i < p->transfers; i++) hl_exchange_destroy(p->transfer[i].exchange);
     if (p->arena) p->dev->ops->release(p->dev, p->arena);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
     void *const owned[] = {p->complete, p->statistics, p->arrival, p->seconds, p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,
-                           p->aux,  p->stat,  p->stat2, p->early, p->fused, p->edge, p->param_value};
+                           p->aux,  p->stat,  p->stat2, p->early, p->fused, p->edge, p->param_value,
+                           p->split, p->g_first, p->other, p->g_other, p->transfer};
     for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);
     free(p);
 }
@@ -122,20 +129,25 @@ static bool is_activation(const hl_program *p, int value)
 
 static bool reorders(const hl_program *p, const hl_step *s)
 {
-    return s->desc.kind == HALO_OP_COPY && is_activation(p, s->use[HALO_X].value) &&
+    return s->kind == HL_STEP_OP && s->desc.kind == HALO_OP_COPY && is_activation(p, s->use[HALO_X].value) &&
            is_activation(p, s->use[HALO_Y].value) && s->desc.t[HALO_X].layout != s->desc.t[HALO_Y].layout;
 }
 
 void hl_program_input_box(const hl_program *p, int64_t lo[3], int64_t ext[3])
 {
-    memset(lo, 0, 3 * sizeof(*lo));
-    memcpy(ext, hl_layer_of(p, 0)->out + 1, 3 * sizeof(*ext));
+    const halo_operand o = hl_input_operand(p);
+    const hl_value *v = &p->value[p->y[0]];
+    for (int a = 0; a < 3; a++) {
+        lo[a] = v->lo[a] - (v->margin[a][0] - o.margin[a][0]);
+        ext[a] = o.ext[HALO_D + a];
+    }
 }
 
 void hl_program_output_box(const hl_program *p, int64_t lo[3], int64_t ext[3])
 {
-    memset(lo, 0, 3 * sizeof(*lo));
-    memcpy(ext, hl_layer_of(p, p->net->layers - 1)->out + 1, 3 * sizeof(*ext));
+    const hl_value *v = &p->value[p->target];
+    memcpy(lo, v->lo, sizeof(v->lo));
+    memcpy(ext, v->ext + HALO_D, 3 * sizeof(*ext));
 }
 
 void hl_program_info_get(const hl_program *p, hl_program_info *info)
@@ -190,7 +202,7 @@ void hl_program_op(const hl_program *p, int i, hl_op_info *info)
     double least, median = median_seconds(s, &least);
     *info = (hl_op_info){
         .name = hl_step_name(p, s),
-        .kind = s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : "layer",
+        .kind = hl_step_op_name(s),
         .direction = hl_phase_direction(s->phase),
         .impl = s->choice.impl,
         .reference = s->choice.reference,

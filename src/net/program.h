@@ -70,6 +70,7 @@ typedef struct hl_compile_options {
     bool winograd;          /* later */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
+    const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins choose
                              * fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
@@ -126,7 +127,8 @@ typedef struct hl_step_options {
 } hl_step_options;
 
 typedef struct hl_step_result {
-    double loss;      /* sum of weighted losses / sum of weights, of this rank; of all ranks in collective runs, as the next three */
+    double loss;      /* sum of weighted losses / sum of weights, of this rank; of all ranks in collective runs, as the next three. Where a sample is held by
+                       * several ranks only the sums over all ranks mean something. */
     double loss_sum, weight_sum;
     double votes[HL_VOTES];
     double grad_norm; /* after scaling, before clipping; NaN when not measured */

@@ -74,6 +74,7 @@ static halo_status time_backward(hl_program *p, bool first)
     for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
         hl_step *s = &p->step[i];
         double start = hl_now();
+        if (s->kind != HL_STEP_OP) continue;
         HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
         HL_TRY(p->dev->ops->wait(p->dev, NULL));
         p->seconds[i] = first ? hl_now() - start : fmin(p->seconds[i], hl_now() - start);
@@ -120,6 +121,5 @@ halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
     free(p->complete);
     p->complete = list;
     p->reducer = reducer;
-    HL_TRY(st);
-    return hl_statistics_prepare(p);
+    return st;
 }

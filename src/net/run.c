@@ -14,11 +14,28 @@
 
 #include <stdio.h>
 
+/* Begins when what it sends is there. */
+static halo_status start(hl_program *p, hl_step *s)
+{
+    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    return hl_exchange_start(p->transfer[s->transfer].exchange, s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
+}
+
+halo_status hl_execute(hl_program *p, hl_step *s)
+{
+    switch (s->kind) {
+    case HL_STEP_START: return start(p, s);
+    case HL_STEP_FINISH: return hl_exchange_finish(p->transfer[s->transfer].exchange);
+    case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
+    default: return p->dev->classes[s->desc.kind]->run(s->plan, &s->args);
+    }
+}
+
 static halo_status run_timed(hl_program *p, hl_step *s)
 {
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     double start = hl_now();
-    HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+    HL_TRY(hl_execute(p, s));
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     s->times[s->timed++ % HL_TIMES_MAX] = hl_now() - start;
     return HALO_OK;
@@ -26,8 +43,8 @@ static halo_status run_timed(hl_program *p, hl_step *s)
 
 static halo_status run_one(hl_program *p, hl_step *s)
 {
-    HL_TRY(p->timing ? run_timed(p, s) : p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
-    return p->reducer ? hl_statistics_merge(p, s) : HALO_OK;
+    HL_TRY(p->timing ? run_timed(p, s) : hl_execute(p, s));
+    return hl_statistics_merge(p, s);
 }
 
 halo_status hl_run_step(hl_program *p, hl_step *s)
@@ -35,7 +52,7 @@ halo_status hl_run_step(hl_program *p, hl_step *s)
     if (!hl_traced(p->ctx)) return run_one(p, s);
     double start = hl_now();
     HL_TRY(run_one(p, s));
-    hl_trace_add(p->ctx, HL_LANE_COMPUTE, hl_phase_direction(s->phase), hl_step_name(p, s), hl_op_kind_name(s->desc.kind), start, hl_now(), 0);
+    hl_trace_add(p->ctx, HL_LANE_COMPUTE, hl_phase_direction(s->phase), hl_step_name(p, s), hl_step_op_name(s), start, hl_now(), 0);
     return HALO_OK;
 }
 
@@ -90,7 +107,8 @@ static halo_status load(hl_program *p, const hl_batch *batch)
     }
     p->record.batch = p->opt.batch;
     p->record.padding = p->opt.batch - 1 - last;
-    HL_TRY(upload(p, p->y[0], batch->dtype, batch->x));
+    const halo_operand input = hl_input_operand(p);
+    HL_TRY(p->dev->ops->upload(p->dev, &input, storage(p, p->y[0]), batch->dtype, batch->x));
     if (batch->y) HL_TRY(load_targets(p, batch->y));
     HL_TRY(upload(p, p->weight, HALO_F64, p->host));
     HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
@@ -115,9 +133,11 @@ static halo_status read_loss(hl_program *p, hl_step_result *result)
     double sums[2];
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     HL_TRY(p->dev->ops->download(p->dev, &p->value[p->loss].operand, storage(p, p->loss), HALO_F64, sums));
-    result->loss_sum = sums[0] / (double)rows_of(p);
-    result->weight_sum = sums[1] / (double)rows_of(p);
-    result->loss = sums[1] != 0 ? sums[0] / sums[1] : 0;
+    /* Of a sample that several processes hold each counts a part: its own blocks', or an equal one of what all have */
+    double group = (double)hl_grid_group(&p->grid), parts = p->split[p->net->layers - 1] ? 1 : group;
+    result->loss_sum = sums[0] / (double)rows_of(p) / parts;
+    result->weight_sum = sums[1] / (double)rows_of(p) / group;
+    result->loss = result->weight_sum != 0 ? result->loss_sum / result->weight_sum : 0;
     result->finite = isfinite(sums[0]);
     return HALO_OK;
 }

@@ -1,34 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * statistics.c -- batch norm over the samples of all ranks: what each rank found of its own share is summed between the operation that finds statistics
- * and the one that uses them.
+ * statistics.c -- norms over ranks: what each rank found of its own share is merged between the operation that finds statistics and the one that uses them.
+ * Those of batch norm are of the samples of all ranks; those of group and instance norm of a sample, which the ranks of a spatial group may hold together.
  *
  * Forward, of every channel, with r the running mean (the same bits everywhere; near the mean, so that little is lost by cancellation):
  *     n = sum n_k,   a = sum n_k (mu_k - r),   q = sum (M2_k + n_k (mu_k - r)^2)        over ranks k: one sum of 3 C doubles
  *     mu = r + a/n,  M2 = q - a^2/n                                                    (Chan, Golub & LeVeque 1983)
  * Backward: A = sum dy and B = sum dy xhat are added, 2 C doubles. The gradients of gamma and beta that follow from them are already those of all ranks:
- * rank 0 keeps them and the others clear theirs, so that the sum of gradients counts them once. All ranks get equal bits, running statistics included.
+ * one rank keeps them and the others clear theirs, so that the sum of gradients counts them once. All ranks get equal bits, running statistics included.
  */
 #include "net/ir.h"
 
 #include "base/clock.h"
 #include "base/trace.h"
 
-static bool is_batch_norm(const hl_step *s)
+static bool is_norm(const hl_step *s)
 {
     halo_op_kind k = s->desc.kind;
-    if (s->desc.per_sample) return false;
-    return k == HALO_OP_NORM_STATS || k == HALO_OP_NORM_BWD_STATS || k == HALO_OP_NORM_BWD_APPLY;
+    return s->kind == HL_STEP_OP && (k == HALO_OP_NORM_STATS || k == HALO_OP_NORM_BWD_STATS || k == HALO_OP_NORM_BWD_APPLY);
+}
+
+/* Batch norms are of all samples, unless parameters are averaged: then of those of this rank or group. */
+static bool over_data(const hl_program *p, const hl_step *s) { return p->reducer && p->average == 0 && !s->desc.per_sample; }
+
+/* The ranks whose statistics are merged; NULL: none but this one's. */
+static halo_context *scope_of(const hl_program *p, const hl_step *s)
+{
+    const bool split = p->split[s->layer];
+    if (!over_data(p, s)) return split ? p->opt.team->group : NULL;
+    return split || !hl_grid_split(&p->grid) ? p->ctx : p->opt.team->peers;
+}
+
+/* Of gradients that several ranks have alike one is counted. */
+static bool counts(const hl_program *p, const hl_step *s)
+{
+    return over_data(p, s) ? p->ctx->rank == 0 : hl_grid_number(&p->grid) == 0;
 }
 
 halo_status hl_statistics_prepare(hl_program *p)
 {
     int64_t most = 0;
-    for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++)
-        if (is_batch_norm(&p->step[i])) most = hl_max64(most, p->step[i].desc.t[HALO_X].ext[HALO_C]);
+    const int64_t gathered = hl_grid_group(&p->grid);
+    for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
+        const hl_step *s = &p->step[i];
+        if (!is_norm(s)) continue;
+        int64_t numbers = hl_operand_box_elements(&s->desc.t[HALO_STAT]);
+        most = hl_max64(most, s->desc.per_sample ? numbers * (gathered + 1) : 2 * numbers);
+    }
     free(p->statistics);
     p->statistics = NULL;
-    return most > 0 ? hl_calloc(p->ctx, 5 * (size_t)most, sizeof(*p->statistics), "norm statistics", &p->statistics) : HALO_OK;
+    return most > 0 ? hl_calloc(p->ctx, (size_t)most, sizeof(*p->statistics), "norm statistics", &p->statistics) : HALO_OK;
 }
 
 double hl_program_merge_seconds(hl_program *p, bool reset)
@@ -38,7 +59,12 @@ double hl_program_merge_seconds(hl_program *p, bool reset)
     return seconds;
 }
 
-bool hl_program_merges(const hl_program *p) { return p->reducer && p->statistics; }
+bool hl_program_merges(const hl_program *p)
+{
+    for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++)
+        if (is_norm(&p->step[i]) && scope_of(p, &p->step[i])) return true;
+    return false;
+}
 
 static halo_status download(hl_program *p, const halo_operand *o, const void *from, double *to)
 {
@@ -56,7 +82,7 @@ static halo_status running_mean(hl_program *p, const hl_step *s, int64_t channel
     return download(p, &o, hl_model_address(p->model, param, HL_MASTER), mean);
 }
 
-static halo_status merge_moments(hl_program *p, hl_step *s)
+static halo_status merge_batch(hl_program *p, hl_step *s, halo_context *scope)
 {
     const halo_operand *o = &s->desc.t[HALO_STAT];
     int64_t channels = s->desc.t[HALO_X].ext[HALO_C];
@@ -68,7 +94,7 @@ static halo_status merge_moments(hl_program *p, hl_step *s)
         v[3 * c + 2] += a * (v[3 * c + 1] - r[c]);
         v[3 * c + 1] = a;
     }
-    HL_TRY(hl_comm_sum(p->ctx, v, 3 * channels));
+    HL_TRY(hl_comm_sum(scope, v, 3 * channels));
     for (int64_t c = 0; c < channels; c++) {
         double n = v[3 * c], a = v[3 * c + 1], m2 = v[3 * c + 2] - a * a / n;
         v[3 * c + 1] = r[c] + a / n;
@@ -77,18 +103,42 @@ static halo_status merge_moments(hl_program *p, hl_step *s)
     return p->dev->ops->upload(p->dev, o, s->args.ptr[HALO_STAT], HALO_F64, v);
 }
 
-static halo_status merge_sums(hl_program *p, hl_step *s)
+/* a = the moments of both; empty ones count nothing. */
+static void add_moments(double a[3], const double b[3])
+{
+    double n = a[0] + b[0], d = b[1] - a[1];
+    if (b[0] == 0) return;
+    a[1] += d * b[0] / n;
+    a[2] += b[2] + d * d * a[0] * b[0] / n;
+    a[0] = n;
+}
+
+/* Of each sample by itself: few ranks hold one, so everybody gets everything and adds it up in the same order. */
+static halo_status merge_samples(hl_program *p, hl_step *s, halo_context *scope)
+{
+    const halo_operand *o = &s->desc.t[HALO_STAT];
+    const int64_t n = hl_operand_box_elements(o);
+    double *v = p->statistics, *all = v + n;
+    HL_TRY(download(p, o, s->args.ptr[HALO_STAT], v));
+    HL_TRY(hl_comm_gather(scope, v, (size_t)n * sizeof(*v), all));
+    memcpy(v, all, (size_t)n * sizeof(*v));
+    for (int rank = 1; rank < scope->ranks; rank++)
+        for (int64_t i = 0; i < n; i += 3) add_moments(v + i, all + rank * n + i);
+    return p->dev->ops->upload(p->dev, o, s->args.ptr[HALO_STAT], HALO_F64, v);
+}
+
+static halo_status merge_sums(hl_program *p, hl_step *s, halo_context *scope)
 {
     const halo_operand *o = &s->desc.t[HALO_STAT2];
     HL_TRY(download(p, o, s->args.ptr[HALO_STAT2], p->statistics));
-    HL_TRY(hl_comm_sum(p->ctx, p->statistics, hl_operand_box_elements(o)));
+    HL_TRY(hl_comm_sum(scope, p->statistics, hl_operand_box_elements(o)));
     return p->dev->ops->upload(p->dev, o, s->args.ptr[HALO_STAT2], HALO_F64, p->statistics);
 }
 
 static halo_status keep_once(hl_program *p, hl_step *s)
 {
     const halo_role roles[] = {HALO_DW, HALO_DB};
-    if (p->ctx->rank == 0) return HALO_OK;
+    if (counts(p, s)) return HALO_OK;
     for (size_t i = 0; i < HL_COUNT(roles); i++) {
         const halo_operand *o = &s->desc.t[roles[i]];
         size_t bytes;
@@ -100,17 +150,16 @@ static halo_status keep_once(hl_program *p, hl_step *s)
 
 static halo_status merge(hl_program *p, hl_step *s)
 {
-    switch (s->desc.kind) {
-    case HALO_OP_NORM_STATS: return merge_moments(p, s);
-    case HALO_OP_NORM_BWD_STATS: return merge_sums(p, s);
-    case HALO_OP_NORM_BWD_APPLY: return keep_once(p, s);
-    default: return HALO_OK;
-    }
+    halo_context *scope = scope_of(p, s);
+    if (s->desc.kind == HALO_OP_NORM_BWD_APPLY) return keep_once(p, s);
+    if (!scope) return HALO_OK;
+    if (s->desc.kind == HALO_OP_NORM_BWD_STATS) return merge_sums(p, s, scope);
+    return (s->desc.per_sample ? merge_samples : merge_batch)(p, s, scope);
 }
 
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
-    if (!p->statistics || !is_batch_norm(s)) return HALO_OK;
+    if (!is_norm(s)) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
     double end = hl_now();

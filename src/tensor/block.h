@@ -29,4 +29,28 @@ hl_range hl_window_need(hl_range out, hl_window1 w);
 /* Outputs that read any of the inputs `in`, cut to [0, n_out). */
 hl_range hl_window_reach(hl_range in, hl_window1 w, int64_t n_out);
 
+/*
+ * A window between a long axis, the input of a convolution, and a short one, its output, when a process holds a block of each. A transposed convolution is
+ * the same the other way round.
+ */
+typedef struct hl_sweep {
+    hl_window1 w;
+    int64_t n, m;  /* cells in all: long, short */
+    hl_range x, y; /* the blocks: long, short */
+    bool wraps;    /* beyond the long axis' border come the cells of the other side */
+} hl_sweep;
+
+/* The blocks of process `index` of `parts`. */
+hl_sweep hl_sweep_of(hl_window1 w, int64_t n, int64_t m, bool wraps, int64_t parts, int64_t index);
+/* The window's padding when cells are counted from the first of each block; may be negative. */
+int64_t hl_sweep_pad(const hl_sweep *s);
+/* The short axis continues beyond its border as the long one does: the windows tile it. */
+bool hl_sweep_even(const hl_sweep *s);
+/* Cells before and behind block x that the outputs of block y read, those of the padding not counted. */
+void hl_sweep_need(const hl_sweep *s, int64_t margin[2]);
+/* Cells before and behind block y whose windows hold cells of block x. */
+void hl_sweep_reach(const hl_sweep *s, int64_t margin[2]);
+/* Whether an axis can be cut so: no block is empty, and no process needs (reach: of the short axis too) more than its neighbours hold. */
+bool hl_sweep_fits(hl_window1 w, int64_t n, int64_t m, bool wraps, int64_t parts, bool reach);
+
 #endif

@@ -12,7 +12,7 @@ tests_net_compile_choose_test_SOURCES = tests/net/compile_choose.c tests/net/sma
 tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
 tests_net_compile_gradient_test_SOURCES = tests/net/compile_gradient.c tests/net/small.c
 tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/small.c
-tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/small.c
+tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/random.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c
 
 # the graph
@@ -25,3 +25,7 @@ tests_net_graph_test_SOURCES = tests/net/graph.c
 tests_net_init_test_SOURCES = tests/net/init.c
 tests_net_zoo_test_SOURCES = tests/net/zoo.c
 EXTRA_DIST += tests/fuzz/network.c
+
+# networks over grids of ranks, beside one rank
+check_PROGRAMS += tests/net/split
+tests_net_split_SOURCES = tests/net/split.c tests/net/random.c tests/net/random.h tests/net/small.c tests/net/small.h

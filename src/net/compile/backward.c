@@ -22,23 +22,18 @@ bool hl_wanted(const hl_program *p, int layer, int k)
 
 halo_status hl_open_sink(hl_program *p, int layer, bool op_adds, hl_sink *out)
 {
-    int x = hl_layer_of(p, layer)->input[0];
+    int g = hl_input_gradient(p, layer, 0);
     bool add = edge_of(p, layer, 0) == HL_EDGE_ADD;
-    *out = (hl_sink){.value = p->g[x], .sum = -1, .accumulate = add};
+    *out = (hl_sink){.value = g, .sum = -1, .accumulate = add};
     if (!add || op_adds) return HALO_OK;
-    out->sum = p->g[x];
+    out->sum = g;
     out->accumulate = false;
-    return hl_value_like(p, p->g[x], HL_VALUE_GRADIENT, layer, ".part", &out->value);
+    return hl_value_like(p, g, HL_VALUE_GRADIENT, layer, ".part", &out->value);
 }
 
 static halo_status add_copy(hl_program *p, int layer, int from, int to, bool accumulate)
 {
-    hl_step *s;
-    HL_TRY(hl_op_new(p, HALO_OP_COPY, HL_PHASE_BACKWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(from);
-    s->use[HALO_Y] = hl_use_of(to);
-    s->desc.accumulate = accumulate;
-    return HALO_OK;
+    return hl_add_copy(p, HL_PHASE_BACKWARD, layer, from, to, accumulate);
 }
 
 halo_status hl_close_sink(hl_program *p, int layer, const hl_sink *k)
@@ -91,35 +86,59 @@ static bool any(const int64_t m[3][2])
     return false;
 }
 
-/* One MARGIN op on a gradient: clears what will be accumulated into, or folds back. */
-static halo_status margin_op(hl_program *p, int layer, int value, const int64_t grow[3][2], bool reverse)
+static halo_status clear_margin(hl_program *p, int layer, int value, const hl_border *grow)
 {
     hl_step *s;
+    if (!any(grow->margin)) return HALO_OK;
     HL_TRY(hl_op_new(p, HALO_OP_MARGIN, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_Y] = hl_use_of(value);
-    memcpy(s->use[HALO_Y].margin, grow, sizeof(s->use[HALO_Y].margin));
-    s->desc.reverse = reverse;
-    for (int i = 0; i < 6; i++)
-        s->desc.margin_mode[i / 2][i % 2] = reverse ? HALO_MARGIN_WRAP : HALO_MARGIN_ZERO;
+    memcpy(s->use[HALO_Y].margin, grow->margin, sizeof(s->use[HALO_Y].margin));
     return HALO_OK;
+}
+
+/* Margins of periodic axes are added to the cells of this process that they stand for... */
+static halo_status fold_here(hl_program *p, int layer, int value, const hl_border *grow)
+{
+    hl_step *s;
+    bool here = false;
+    for (int a = 0; a < 3; a++) here = here || (grow->mode[a] != HALO_MARGIN_KEEP && (grow->margin[a][0] || grow->margin[a][1]));
+    if (!here) return HALO_OK;
+    HL_TRY(hl_op_new(p, HALO_OP_MARGIN, HL_PHASE_BACKWARD, layer, &s));
+    s->use[HALO_Y] = hl_use_of(value);
+    memcpy(s->use[HALO_Y].margin, grow->margin, sizeof(s->use[HALO_Y].margin));
+    s->desc.reverse = true;
+    for (int i = 0; i < 6; i++) s->desc.margin_mode[i / 2][i % 2] = grow->mode[i / 2] == HALO_MARGIN_KEEP ? HALO_MARGIN_KEEP : HALO_MARGIN_WRAP;
+    return HALO_OK;
+}
+
+/* ...and then those of cut axes to the cells of the neighbours. */
+halo_status hl_fold(hl_program *p, int layer, int value, const hl_border *grow)
+{
+    hl_transfer t = {.kind = HL_TRANSFER_FOLD, .layer = layer, .from = value, .to = value};
+    HL_TRY(fold_here(p, layer, value, grow));
+    if (!grow->any) return HALO_OK;
+    memcpy(t.margin, grow->margin, sizeof(t.margin));
+    memcpy(t.near, grow->near, sizeof(t.near));
+    return hl_transfer_new(p, &t, HL_PHASE_BACKWARD);
 }
 
 /* Makes room for a gradient that is formed on box and margin. So far only other windows of this kind have
  * asked for its margin: those who will read it come later in backward. */
-static halo_status grow_sink(hl_program *p, int layer, const int64_t grow[3][2], const hl_sink *k)
+halo_status hl_grow_sink(hl_program *p, int layer, const hl_border *grow, const hl_sink *k)
 {
-    static const halo_margin_mode wrap[3] = {HALO_MARGIN_WRAP, HALO_MARGIN_WRAP, HALO_MARGIN_WRAP};
-    if (!any(grow)) return HALO_OK;
-    HL_BUG_UNLESS(hl_widen_margin(&p->value[k->value], grow, wrap));
-    return k->accumulate ? margin_op(p, layer, k->value, grow, false) : HALO_OK;
+    hl_border b = *grow;
+    for (int a = 0; a < 3; a++)
+        if (b.mode[a] != HALO_MARGIN_KEEP) b.mode[a] = HALO_MARGIN_WRAP;
+    HL_BUG_UNLESS(hl_widen_margin(&p->value[k->value], &b));
+    return k->accumulate ? clear_margin(p, layer, k->value, grow) : HALO_OK;
 }
 
-static void use_grown(hl_step *s, const hl_sink *k, const int64_t grow[3][2])
+static void use_grown(hl_step *s, const hl_sink *k, const hl_border *grow)
 {
     s->use[HALO_DX] = hl_use_of(k->value);
-    memcpy(s->use[HALO_DX].grow, grow, sizeof(s->use[HALO_DX].grow));
+    memcpy(s->use[HALO_DX].grow, grow->margin, sizeof(s->use[HALO_DX].grow));
     s->desc.accumulate = k->accumulate;
-    for (int a = 0; a < 3; a++) s->desc.window.pad_lo[a] -= grow[a][0];
+    for (int a = 0; a < 3; a++) s->desc.window.pad_lo[a] -= grow->margin[a][0];
 }
 
 /* ----------------------------------------------------------------------------------------------- per kind */
@@ -133,46 +152,45 @@ static halo_status backward_nothing(hl_program *p, int layer)
 static halo_status conv_weights(hl_program *p, int layer, int dy)
 {
     hl_step *s;
+    if (!hl_forms_gradients(p, layer)) return hl_no_gradients(p, layer);
     HL_TRY(hl_op_new(p, HALO_OP_CONV_BWD_WEIGHTS, HL_PHASE_BACKWARD, layer, &s));
-    s->use[HALO_X] = hl_use_window(p, layer, p->y[hl_layer_of(p, layer)->input[0]]);
+    s->use[HALO_X] = hl_use_window(p, layer, hl_input(p, layer, 0));
     s->use[HALO_DY] = hl_use_of(dy);
-    hl_set_window(hl_layer_of(p, layer), &s->desc);
+    hl_set_window(p, layer, &s->desc);
     return hl_use_gradients(p, s);
 }
 
 /* dy with the margin that backward-data reads; a copy of it where its margin already holds something else. */
 static halo_status with_margin(hl_program *p, int layer, int dy, hl_use *use)
 {
-    int64_t margin[3][2];
-    halo_margin_mode mode[3];
+    const hl_border b = hl_gradient_margin(p, layer);
     int value = dy;
-    hl_gradient_margin(p, layer, margin, mode);
-    if (!hl_widen_margin(&p->value[dy], margin, mode)) {
+    if (!hl_widen_margin(&p->value[dy], &b)) {
         HL_TRY(hl_value_like(p, dy, HL_VALUE_GRADIENT, layer, ".wrapped", &value));
-        HL_BUG_UNLESS(hl_widen_margin(&p->value[value], margin, mode));
+        HL_BUG_UNLESS(hl_widen_margin(&p->value[value], &b));
         HL_TRY(add_copy(p, layer, dy, value, false));
     }
     *use = hl_use_of(value);
-    memcpy(use->margin, margin, sizeof(margin));
+    memcpy(use->margin, b.margin, sizeof(b.margin));
+    use->near = b.any;
     return HALO_OK;
 }
 
 static halo_status conv_data(hl_program *p, int layer, int dy)
 {
-    int64_t grow[3][2];
+    const hl_border grow = hl_window_grow(p, layer);
     hl_use use;
     hl_step *s;
     hl_sink k;
-    hl_window_grow(p, layer, grow);
     HL_TRY(hl_open_sink(p, layer, true, &k));
-    HL_TRY(grow_sink(p, layer, grow, &k));
+    HL_TRY(hl_grow_sink(p, layer, &grow, &k));
     HL_TRY(with_margin(p, layer, dy, &use));
     HL_TRY(hl_op_new(p, HALO_OP_CONV_BWD_DATA, HL_PHASE_BACKWARD, layer, &s));
-    hl_set_window(hl_layer_of(p, layer), &s->desc);
+    hl_set_window(p, layer, &s->desc);
     s->use[HALO_DY] = use;
-    use_grown(s, &k, grow);
+    use_grown(s, &k, &grow);
     HL_TRY(hl_use_weights(p, s));
-    if (any(grow)) HL_TRY(margin_op(p, layer, k.value, grow, true));
+    HL_TRY(hl_fold(p, layer, k.value, &grow));
     return hl_close_sink(p, layer, &k);
 }
 
@@ -184,15 +202,22 @@ static halo_status backward_conv(hl_program *p, int layer)
     return hl_wanted(p, layer, 0) ? conv_data(p, layer, dy) : HALO_OK;
 }
 
+static halo_status dense_weights(hl_program *p, int layer, int dy)
+{
+    hl_step *s;
+    if (!hl_forms_gradients(p, layer)) return hl_no_gradients(p, layer);
+    HL_TRY(hl_op_new(p, HALO_OP_LINEAR_BWD_WEIGHTS, HL_PHASE_BACKWARD, layer, &s));
+    s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
+    s->use[HALO_DY] = hl_use_of(dy);
+    return use_gradients(p, s);
+}
+
 static halo_status backward_dense(hl_program *p, int layer)
 {
     int dy;
     hl_step *s;
     HL_TRY(hl_through_act(p, layer, &dy));
-    HL_TRY(hl_op_new(p, HALO_OP_LINEAR_BWD_WEIGHTS, HL_PHASE_BACKWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(p->y[hl_layer_of(p, layer)->input[0]]);
-    s->use[HALO_DY] = hl_use_of(dy);
-    HL_TRY(hl_use_gradients(p, s));
+    HL_TRY(dense_weights(p, layer, dy));
     if (!hl_wanted(p, layer, 0)) return HALO_OK;
     hl_sink k;
     HL_TRY(hl_open_sink(p, layer, true, &k));
@@ -212,7 +237,7 @@ static halo_status norm_sums(hl_program *p, int layer, int dy)
     p->value[p->stat2[layer]].dtype = HALO_F64;
     p->value[p->stat2[layer]].ext[HALO_W] = 2 * l->out[0] * (hl_per_sample(l) ? p->value[p->y[layer]].ext[HALO_N] : 1);
     HL_TRY(hl_op_new(p, HALO_OP_NORM_BWD_STATS, HL_PHASE_BACKWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(p->y[l->input[0]]);
+    s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     s->use[HALO_DY] = hl_use_of(dy);
     s->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     s->use[HALO_STAT2] = hl_use_of(p->stat2[layer]);
@@ -234,7 +259,7 @@ static halo_status backward_norm(hl_program *p, int layer)
     else
         HL_TRY(hl_value_like(p, dy, HL_VALUE_GRADIENT, layer, ".unused", &k.value));
     HL_TRY(hl_op_new(p, HALO_OP_NORM_BWD_APPLY, HL_PHASE_BACKWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(p->y[l->input[0]]);
+    s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     s->use[HALO_DY] = hl_use_of(dy);
     s->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     s->use[HALO_STAT2] = hl_use_of(p->stat2[layer]);
@@ -281,21 +306,20 @@ static halo_status early_act(hl_program *p, int layer, int *dy)
 
 static halo_status backward_pool(hl_program *p, int layer)
 {
-    int64_t grow[3][2];
+    const hl_border grow = hl_window_grow(p, layer);
     int dy;
     hl_step *s;
     hl_sink k;
     if (!hl_wanted(p, layer, 0)) return HALO_OK;
-    hl_window_grow(p, layer, grow);
     HL_TRY(early_act(p, layer, &dy));
     HL_TRY(hl_open_sink(p, layer, true, &k));
-    HL_TRY(grow_sink(p, layer, grow, &k));
+    HL_TRY(hl_grow_sink(p, layer, &grow, &k));
     HL_TRY(hl_op_new(p, HALO_OP_POOL_BWD, HL_PHASE_BACKWARD, layer, &s));
-    hl_set_window(hl_layer_of(p, layer), &s->desc);
+    hl_set_window(p, layer, &s->desc);
     s->use[HALO_DY] = hl_use_of(dy);
     if (p->aux[layer] >= 0) s->use[HALO_AUX] = hl_use_of(p->aux[layer]);
-    use_grown(s, &k, grow);
-    if (any(grow)) HL_TRY(margin_op(p, layer, k.value, grow, true));
+    use_grown(s, &k, &grow);
+    HL_TRY(hl_fold(p, layer, k.value, &grow));
     return hl_close_sink(p, layer, &k);
 }
 
@@ -305,7 +329,7 @@ static halo_status backward_dropout(hl_program *p, int layer)
     hl_step *s;
     hl_sink k;
     if (!hl_wanted(p, layer, 0)) return HALO_OK;
-    if (p->y[layer] == p->y[l->input[0]])
+    if (p->y[layer] == hl_input(p, layer, 0))
         return add_copy(p, layer, p->g[layer], p->g[l->input[0]], edge_of(p, layer, 0) == HL_EDGE_ADD);
     HL_TRY(hl_open_sink(p, layer, false, &k));
     HL_TRY(hl_op_new(p, HALO_OP_DROPOUT, HL_PHASE_BACKWARD, layer, &s));
@@ -336,7 +360,7 @@ static halo_status backward_add(hl_program *p, int layer)
     const hl_layer *l = hl_layer_of(p, layer);
     for (int k = 0; k < l->inputs; k++)
         if (hl_wanted(p, layer, k))
-            HL_TRY(add_copy(p, layer, p->g[layer], p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
+            HL_TRY(add_copy(p, layer, p->g[layer], hl_input_gradient(p, layer, k), edge_of(p, layer, k) == HL_EDGE_ADD));
     return HALO_OK;
 }
 
@@ -353,7 +377,7 @@ static halo_status backward_concat(hl_program *p, int layer)
     for (int k = 0; k < l->inputs; k++) {
         int64_t channels = hl_layer_of(p, l->input[k])->out[0];
         if (hl_wanted(p, layer, k)) {
-            HL_TRY(add_copy(p, layer, joined, p->g[l->input[k]], edge_of(p, layer, k) == HL_EDGE_ADD));
+            HL_TRY(add_copy(p, layer, joined, hl_input_gradient(p, layer, k), edge_of(p, layer, k) == HL_EDGE_ADD));
             hl_use *from = &p->step[p->steps - 1].use[HALO_X];
             from->c_lo = at;
             from->c_ext = channels;

@@ -19,10 +19,22 @@ static void *address(const hl_program *p, int value)
     return (char *)(v->region == HL_REGION_IMAGES ? p->images : p->arena) + v->offset;
 }
 
+static halo_status bind_transfer(hl_program *p, hl_transfer *t)
+{
+    hl_message *message;
+    int n;
+    if (!p->opt.team)
+        return hl_fail(p->ctx, HALO_ERR_USAGE, "layer '%s' is split over ranks that this program does not have", hl_layer_of(p, t->layer)->name);
+    HL_TRY(hl_transfer_messages(p, t, &message, &n));
+    halo_status st = hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange);
+    free(message);
+    return st;
+}
+
 static halo_status bind_step(hl_program *p, hl_step *s)
 {
-    const halo_op_class *cls = p->dev->classes[s->desc.kind];
-    HL_TRY(cls->plan(p->dev, &s->desc, &s->choice, &s->plan));
+    if (s->kind == HL_STEP_OP) HL_TRY(p->dev->classes[s->desc.kind]->plan(p->dev, &s->desc, &s->choice, &s->plan));
+    if (s->kind == HL_STEP_START) HL_TRY(bind_transfer(p, &p->transfer[s->transfer]));
     for (int r = 0; r < HALO_ROLES; r++)
         s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
     if (s->image >= 0) s->args.ptr[HALO_WT] = address(p, s->image);
@@ -45,5 +57,6 @@ halo_status hl_pass_bind(hl_program *p)
         while (i < p->steps && (int)p->step[i].phase < f) i++;
         p->phase[f] = i;
     }
+    HL_TRY(hl_statistics_prepare(p));
     return p->dev->ops->wait(p->dev, NULL);
 }

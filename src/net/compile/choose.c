@@ -11,6 +11,7 @@
  */
 #include "net/compile/compile.h"
 
+#include "comm/comm.h"
 #include "cost/choices.h"
 
 typedef struct pairing {
@@ -39,6 +40,7 @@ static const hl_step *infeasible(hl_program *p, int *references)
     for (int i = 0; i < p->steps; i++) {
         halo_candidate c[HALO_MAX_CANDIDATES];
         hl_step *s = &p->step[i];
+        if (s->kind != HL_STEP_OP) continue;
         hl_step_operands(p, s);
         int n = hl_step_valid(s) ? hl_op_candidates(p->dev, &s->desc, c) : 0;
         if (n == 0) return s;
@@ -58,6 +60,31 @@ static halo_status no_way(hl_program *p, const hl_step *s)
                    hl_op_kind_name(s->desc.kind), info.name);
 }
 
+/* Layouts are what neighbouring processes have to have in common: margins travel as they are stored. */
+static bool together(const hl_program *p) { return p->opt.team && hl_grid_split(&p->grid); }
+
+/* Pairings that every process of the group can use, references of all counted. */
+static halo_status agree_on_pairings(hl_program *p, pairing *list, int n)
+{
+    double x[MAX_PAIRINGS];
+    if (!together(p)) return HALO_OK;
+    for (int i = 0; i < n; i++) x[i] = list[i].references;
+    HL_TRY(hl_comm_max(p->opt.team->group, x, n));
+    for (int i = 0; i < n; i++) list[i].references = (int)x[i];
+    return HALO_OK;
+}
+
+static halo_status agree_on_best(hl_program *p, pairing *list, int n, int *best)
+{
+    double x[MAX_PAIRINGS];
+    if (!together(p)) return HALO_OK;
+    for (int i = 0; i < n; i++) x[i] = list[i].seconds;
+    HL_TRY(hl_comm_sum(p->opt.team->group, x, n));
+    for (int i = *best = 0; i < n; i++)
+        if (x[i] < x[*best]) *best = i;
+    return HALO_OK;
+}
+
 /* An input of few channels with lanes of zeros is for when nothing else works. */
 static bool spare(const pairing *list, int i)
 {
@@ -73,7 +100,7 @@ static halo_status filter(hl_program *p, pairing *list, int *n)
     int kept = 0, least = INT32_MAX;
     const hl_step *bad = NULL;
     for (int i = 0; i < *n; i++) {
-        if (spare(list, i)) {
+        if (!together(p) && spare(list, i)) {
             list[i].references = INT32_MAX;
             continue;
         }
@@ -84,8 +111,10 @@ static halo_status filter(hl_program *p, pairing *list, int *n)
             HL_DEBUG(p->ctx, "layout %s, input %s: no %s of layer '%s'", hl_layout_name(list[i].layout),
                      hl_layout_name(list[i].input), hl_op_kind_name(s->desc.kind), hl_step_name(p, s));
         if (s) list[i].references = INT32_MAX;
-        if (list[i].references < least) least = list[i].references;
     }
+    HL_TRY(agree_on_pairings(p, list, *n));
+    for (int i = 0; i < *n; i++)
+        if (list[i].references < least) least = list[i].references;
     for (int i = 0; i < *n; i++)
         if (list[i].references == least && least < INT32_MAX) list[kept++] = list[i];
     if (kept == 0 && !bad)
@@ -104,6 +133,7 @@ static halo_status choose_ops(hl_program *p, hl_choices *choices, pairing *k, bo
     for (int i = 0; i < p->steps && k->seconds <= enough; i++) {
         hl_step *s = &p->step[i];
         double seconds;
+        if (s->kind != HL_STEP_OP) continue;
         hl_step_operands(p, s);
         HL_TRY(hl_choices_pick(choices, &s->desc, measure, &s->choice, &seconds));
         k->seconds += seconds;
@@ -116,11 +146,13 @@ static halo_status choose_pairing(hl_program *p, hl_choices *choices, pairing *l
     bool measure = p->opt.plan == HL_PLAN_MEASURE && n > 1;
     int best = 0;
     for (int i = 0; i < n && measure; i++) {
-        HL_TRY(choose_ops(p, choices, &list[i], true, i > 0 ? list[best].seconds : INFINITY));
+        bool all = i == 0 || together(p); /* processes of a group add up their seconds, so none may give up */
+        HL_TRY(choose_ops(p, choices, &list[i], true, all ? INFINITY : list[best].seconds));
         HL_DEBUG(p->ctx, "layout %s, input %s: %.3g s a step", hl_layout_name(list[i].layout),
                  hl_layout_name(list[i].input), list[i].seconds);
         if (list[i].seconds < list[best].seconds) best = i;
     }
+    if (measure) HL_TRY(agree_on_best(p, list, n, &best));
     HL_TRY(choose_ops(p, choices, &list[best], p->opt.plan == HL_PLAN_MEASURE, INFINITY));
     p->layout_seconds = list[best].seconds;
     return HALO_OK;
@@ -185,6 +217,7 @@ static void count_costs(hl_program *p)
 {
     p->scratch_bytes = 0;
     for (int i = 0; i < p->steps; i++) {
+        if (p->step[i].kind != HL_STEP_OP) continue;
         hl_cost c = hl_op_cost(&p->step[i].desc);
         p->step[i].flops = c.flops;
         p->step[i].bytes = c.bytes;

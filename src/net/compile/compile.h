@@ -8,9 +8,10 @@
 #define HL_COMPILE_H
 
 #include "net/ir.h"
+#include "tensor/block.h"
 
 halo_status hl_pass_shape(hl_program *p);         /* a value per live layer, forward steps of whole layers */
-halo_status hl_pass_place(hl_program *p);         /* margins of activations */
+halo_status hl_pass_place(hl_program *p);         /* blocks, margins of activations */
 halo_status hl_pass_differentiate(hl_program *p); /* gradients, backward steps of whole layers */
 halo_status hl_pass_precision(hl_program *p);     /* a dtype per value */
 halo_status hl_pass_lower(hl_program *p);         /* layers to ops, fused where the backend can */
@@ -20,22 +21,37 @@ halo_status hl_pass_choose(hl_program *p);        /* layouts and implementations
 halo_status hl_pass_fit(hl_program *p);           /* lifetimes and slots */
 halo_status hl_pass_bind(hl_program *p);          /* buffers, plans, addresses */
 
+/* Which layers work on blocks (distribute.c); part of `place`. */
+halo_status hl_distribute(hl_program *p);
+
 /* --------------------------------------------------------------------- margins, shared by place and lower */
 
-/* Cells outside a window layer's input that its outputs read, [d h w][low high]. */
-void hl_window_margin(const hl_program *p, int layer, int64_t out[3][2]);
-/* True when the axis wraps around and the windows tile it evenly, so that the output continues periodically
- * as the input does. */
-bool hl_wraps_evenly(const hl_program *p, int layer, int axis);
+/* Cells around a box, [d h w][low high], and what they hold. */
+typedef struct hl_border {
+    int64_t margin[3][2];
+    int64_t near[3][2]; /* KEEP: what the neighbour before and the one behind get from this process */
+    halo_margin_mode mode[3];
+    bool any; /* some process of the group has a KEEP margin here */
+} hl_border;
+
+/* Convolutions and pools; and those whose output is the longer side of the window. */
+bool hl_has_window(const hl_layer *l);
+bool hl_is_transposed(const hl_layer *l);
+/* A window layer's axis with the blocks of process `index` of `parts`. */
+hl_sweep hl_layer_sweep(const hl_program *p, int layer, int axis, int64_t parts, int64_t index);
+/* Cells outside a window layer's input that its outputs read. */
+hl_border hl_window_border(const hl_program *p, int layer);
 /* A window layer's use of its input: the part of the input's margin that holds true values for it. */
 hl_use hl_use_window(const hl_program *p, int layer, int value);
-/* For backward-data of a convolution: cells of its input's gradient beyond the box that must be formed before
- * they are folded back... */
-void hl_window_grow(const hl_program *p, int layer, int64_t grow[3][2]);
-/* ...and the margin of its output's gradient that is read for that; `mode` says what the cells hold. */
-void hl_gradient_margin(const hl_program *p, int layer, int64_t out[3][2], halo_margin_mode mode[3]);
+/* For the gradient of its input: cells beyond the box that must be formed before they are folded back... */
+hl_border hl_window_grow(const hl_program *p, int layer);
+/* ...and, of a convolution, the margin of its output's gradient that is read. */
+hl_border hl_gradient_margin(const hl_program *p, int layer);
 /* Widens a value's margin. False, and nothing done, when the value's margin holds something else. */
-bool hl_widen_margin(hl_value *v, const int64_t by[3][2], const halo_margin_mode mode[3]);
+bool hl_widen_margin(hl_value *v, const hl_border *b);
+hl_border hl_border_of(const hl_value *v);
+/* Window and pool fields of an op, the window's padding as between the blocks of this process. */
+void hl_set_window(const hl_program *p, int layer, halo_op_desc *desc);
 
 /* ---------------------------------------------------------------------------------- lower, in three files */
 
@@ -57,6 +73,9 @@ typedef struct hl_sink {
 } hl_sink;
 halo_status hl_open_sink(hl_program *p, int layer, bool op_adds, hl_sink *out);
 halo_status hl_close_sink(hl_program *p, int layer, const hl_sink *k);
+/* Room for a gradient that is formed on box and margin; and afterwards, the margin added to the cells that it stands for. */
+halo_status hl_grow_sink(hl_program *p, int layer, const hl_border *grow, const hl_sink *k);
+halo_status hl_fold(hl_program *p, int layer, int value, const hl_border *grow);
 /* Whether a backward op has to form the gradient of input k. */
 bool hl_wanted(const hl_program *p, int layer, int k);
 /* dy before the activation that the layer's op computed too: act'(y) dy. */
@@ -66,8 +85,14 @@ halo_status hl_use_weights(hl_program *p, hl_step *s);
 halo_status hl_use_gradients(hl_program *p, hl_step *s);
 /* Norms of weights and gradients, updates. */
 halo_status hl_lower_update(hl_program *p);
-/* Window and pool fields of a convolution's or pool's op. */
-void hl_set_window(const hl_layer *l, halo_op_desc *desc);
+/* The forms of a layer's output that others want, and what their gradients add to its own (forms.c). */
+halo_status hl_convert_output(hl_program *p, int layer);
+halo_status hl_convert_gradient(hl_program *p, int layer);
+/* Whether this process forms the gradients of the layer's parameters: of layers that all compute, one of a group does. And what the others do instead. */
+bool hl_forms_gradients(const hl_program *p, int layer);
+halo_status hl_no_gradients(hl_program *p, int layer);
+/* y = x, or y += x. */
+halo_status hl_add_copy(hl_program *p, hl_phase phase, int layer, int from, int to, bool accumulate);
 /* Scope, eps and momentum of a norm's ops. */
 void hl_set_norm(const hl_layer *l, halo_op_desc *desc);
 /* True when a concatenation can write its inputs side by side into its output as it is stored. */

@@ -39,9 +39,11 @@ static void count_consumers(const hl_program *p, int *count)
     }
 }
 
-static halo_status new_gradient(hl_program *p, int layer)
+/* In the layer's own form, or the other. */
+static halo_status new_gradient(hl_program *p, int layer, bool own)
 {
-    return hl_value_like(p, p->y[layer], HL_VALUE_GRADIENT, layer, ".gradient", &p->g[layer]);
+    return own ? hl_value_like(p, p->y[layer], HL_VALUE_GRADIENT, layer, ".gradient", &p->g[layer])
+               : hl_value_like(p, p->other[layer], HL_VALUE_GRADIENT, layer, ".other_gradient", &p->g_other[layer]);
 }
 
 static void find_early(hl_program *p, const int *consumers)
@@ -51,7 +53,7 @@ static void find_early(hl_program *p, const int *consumers)
         if (!p->live[i] || pool->kind != HL_LAYER_POOL || pool->pool != HALO_POOL_MAX) continue;
         int a = pool->input[0];
         const hl_layer *act = hl_layer_of(p, a);
-        p->early[a] = act->kind == HL_LAYER_ACT && consumers[a] == 1 && consumers[act->input[0]] == 1;
+        p->early[a] = act->kind == HL_LAYER_ACT && consumers[a] == 1 && consumers[act->input[0]] == 1 && p->split[a] == p->split[i];
     }
 }
 
@@ -63,20 +65,30 @@ static bool passes_on(const hl_program *p, int layer)
            (l->kind == HL_LAYER_DROPOUT && p->y[layer] == p->y[l->input[0]]);
 }
 
+/* All consumers have been here: a gradient that came in the other form alone needs a value in the layer's own. */
+static halo_status own_form(hl_program *p, int layer)
+{
+    p->g_first[layer] = p->g[layer] >= 0;
+    return p->g_other[layer] >= 0 && p->g[layer] < 0 ? new_gradient(p, layer, true) : HALO_OK;
+}
+
 static halo_status differentiate_layer(hl_program *p, int layer, const int *consumers)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *step;
+    HL_TRY(own_form(p, layer));
     for (int k = 0; k < l->inputs; k++) {
         int x = l->input[k];
         hl_edge *edge = &p->edge[layer * HL_INPUTS_MAX + k];
         if (!p->needs[x]) continue;
-        if (passes_on(p, layer) && consumers[x] == 1) {
+        const bool own = p->split[x] == p->split[layer];
+        const int g = own ? p->g[x] : p->g_other[x];
+        if (passes_on(p, layer) && consumers[x] == 1 && own) {
             *edge = HL_EDGE_ALIAS;
             p->g[x] = p->g[layer];
-        } else if (p->g[x] < 0) {
+        } else if (g < 0) {
             *edge = HL_EDGE_WRITE;
-            HL_TRY(new_gradient(p, x));
+            HL_TRY(new_gradient(p, x, own));
         } else {
             *edge = HL_EDGE_ADD;
         }
@@ -94,7 +106,7 @@ halo_status hl_pass_differentiate(hl_program *p)
     find_early(p, consumers);
     halo_status st = HALO_OK;
     int last = p->net->layers - 1;
-    if (p->needs[last]) st = new_gradient(p, last);
+    if (p->needs[last]) st = new_gradient(p, last, true);
     for (int i = last; i > 0 && st == HALO_OK; i--)
         if (p->needs[i]) st = differentiate_layer(p, i, consumers);
     free(consumers);

@@ -47,7 +47,7 @@ static bool has_zero_margin(const hl_value *v)
 {
     bool any = false;
     for (int a = 0; a < 3; a++) {
-        bool here = v->margin[a][0] || v->margin[a][1];
+        bool here = v->mode[a] != HALO_MARGIN_KEEP && (v->margin[a][0] || v->margin[a][1]);
         if (here && v->mode[a] != HALO_MARGIN_ZERO) return false;
         any = any || here;
     }
@@ -181,7 +181,7 @@ static void drop_margin_steps(hl_program *p)
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
         const hl_value *y = s->use[HALO_Y].value >= 0 ? &p->value[s->use[HALO_Y].value] : NULL;
-        bool idle = s->desc.kind == HALO_OP_MARGIN && !s->desc.reverse && !within_box(&s->use[HALO_Y]) && y->alone && has_zero_margin(y);
+        bool idle = s->kind == HL_STEP_OP && s->desc.kind == HALO_OP_MARGIN && !s->desc.reverse && !within_box(&s->use[HALO_Y]) && y->alone && has_zero_margin(y);
         if (!idle) p->step[kept++] = *s;
     }
     p->steps = kept;

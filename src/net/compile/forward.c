@@ -2,20 +2,6 @@
 /* forward.c -- the forward ops of each kind of layer, and the loss. */
 #include "net/compile/compile.h"
 
-void hl_set_window(const hl_layer *l, halo_op_desc *desc)
-{
-    desc->window = l->window;
-    for (int a = 0; a < 3; a++) desc->window.pad_lo[a] = l->pad[a][0];
-    desc->pool = l->pool;
-    desc->count_pad = l->count_pad;
-}
-
-/* The value of a layer's k-th input. */
-static int input(const hl_program *p, int layer, int k)
-{
-    return p->y[hl_layer_of(p, layer)->input[k]];
-}
-
 static void set_act(const hl_program *p, int act, halo_op_desc *desc)
 {
     if (act < 0) return;
@@ -36,15 +22,15 @@ static halo_status use_param(hl_program *p, hl_step *s, halo_role role, halo_rol
 static halo_status conv_op(hl_program *p, int layer, hl_step **step)
 {
     HL_TRY(hl_op_new(p, HALO_OP_CONV_FWD, HL_PHASE_FORWARD, layer, step));
-    (*step)->use[HALO_X] = hl_use_window(p, layer, input(p, layer, 0));
-    hl_set_window(hl_layer_of(p, layer), &(*step)->desc);
+    (*step)->use[HALO_X] = hl_use_window(p, layer, hl_input(p, layer, 0));
+    hl_set_window(p, layer, &(*step)->desc);
     return HALO_OK;
 }
 
 static halo_status dense_op(hl_program *p, int layer, hl_step **step)
 {
     HL_TRY(hl_op_new(p, HALO_OP_LINEAR_FWD, HL_PHASE_FORWARD, layer, step));
-    (*step)->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    (*step)->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     return HALO_OK;
 }
 
@@ -66,7 +52,7 @@ static halo_status norm_op(hl_program *p, int layer, hl_step **step)
 {
     HL_TRY(hl_op_new(p, HALO_OP_NORM_APPLY, HL_PHASE_FORWARD, layer, step));
     halo_op_desc *desc = &(*step)->desc;
-    (*step)->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    (*step)->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     if (measures(p, layer)) (*step)->use[HALO_STAT] = hl_use_of(p->stat[layer]);
     HL_TRY(use_param(p, *step, HALO_RUN, HALO_RUN, HL_MASTER));
     hl_set_norm(hl_layer_of(p, layer), desc);
@@ -139,7 +125,7 @@ static halo_status forward_act(hl_program *p, int layer)
     hl_step *s;
     if (p->fused[l->input[0]] == layer) return HALO_OK;
     HL_TRY(hl_op_new(p, HALO_OP_ACT_FWD, HL_PHASE_FORWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_of(p->y[layer]);
     set_act(p, layer, &s->desc);
     return HALO_OK;
@@ -156,17 +142,20 @@ static halo_status forward_pool(hl_program *p, int layer)
         p->value[p->aux[layer]].dtype = small ? HALO_U8 : HALO_I32;
     }
     HL_TRY(hl_op_new(p, HALO_OP_POOL_FWD, HL_PHASE_FORWARD, layer, &s));
-    s->use[HALO_X] = hl_use_window(p, layer, input(p, layer, 0));
+    s->use[HALO_X] = hl_use_window(p, layer, hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_of(p->y[layer]);
     if (p->aux[layer] >= 0) s->use[HALO_AUX] = hl_use_of(p->aux[layer]);
-    hl_set_window(l, &s->desc);
+    hl_set_window(p, layer, &s->desc);
     return HALO_OK;
 }
 
 void hl_set_global(const hl_program *p, int layer, halo_op_desc *desc)
 {
     const hl_layer *l = hl_layer_of(p, layer);
-    memcpy(desc->global_ext, p->value[p->y[layer]].ext, sizeof(desc->global_ext));
+    const hl_value *y = &p->value[p->y[layer]];
+    memcpy(desc->global_ext, y->ext, 2 * sizeof(*desc->global_ext));
+    memcpy(desc->global_ext + HALO_D, y->whole, sizeof(y->whole));
+    memcpy(desc->global_lo + HALO_D, y->lo, sizeof(y->lo));
     desc->global_ext[HALO_N] /= l->rows;
     desc->global_ext[HALO_C] *= l->rows;
 }
@@ -175,9 +164,9 @@ static halo_status forward_dropout(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
-    if (p->y[layer] == input(p, layer, 0)) return HALO_OK;
+    if (p->y[layer] == hl_input(p, layer, 0)) return HALO_OK;
     HL_TRY(hl_op_new(p, HALO_OP_DROPOUT, HL_PHASE_FORWARD, layer, &s));
-    s->use[HALO_X] = hl_use_samples(p, layer, input(p, layer, 0));
+    s->use[HALO_X] = hl_use_samples(p, layer, hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_samples(p, layer, p->y[layer]);
     s->desc.keep = l->keep;
     s->desc.layer = (uint64_t)layer;
@@ -189,7 +178,7 @@ static halo_status forward_flatten(hl_program *p, int layer)
 {
     hl_step *s;
     HL_TRY(hl_op_new(p, HALO_OP_FLATTEN, HL_PHASE_FORWARD, layer, &s));
-    s->use[HALO_X] = hl_use_of(input(p, layer, 0));
+    s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_samples(p, layer, p->y[layer]);
     s->desc.channels_last = hl_layer_of(p, layer)->channels_last;
     return HALO_OK;
@@ -202,8 +191,8 @@ static halo_status forward_add(hl_program *p, int layer)
     hl_step *s;
     for (int k = l->inputs == 1 ? 0 : 1; k < l->inputs; k++) {
         HL_TRY(hl_op_new(p, l->inputs == 1 ? HALO_OP_COPY : HALO_OP_ADD, HL_PHASE_FORWARD, layer, &s));
-        s->use[HALO_X] = hl_use_of(k <= 1 ? input(p, layer, 0) : p->y[layer]);
-        if (l->inputs > 1) s->use[HALO_X2] = hl_use_of(input(p, layer, k));
+        s->use[HALO_X] = hl_use_of(k <= 1 ? hl_input(p, layer, 0) : p->y[layer]);
+        if (l->inputs > 1) s->use[HALO_X2] = hl_use_of(hl_input(p, layer, k));
         s->use[HALO_Y] = hl_use_of(p->y[layer]);
     }
     return HALO_OK;
@@ -223,10 +212,10 @@ static halo_status forward_concat(hl_program *p, int layer)
     }
     for (int k = 0; k < l->inputs; k++) {
         HL_TRY(hl_op_new(p, HALO_OP_COPY, HL_PHASE_FORWARD, layer, &s));
-        s->use[HALO_X] = hl_use_of(input(p, layer, k));
+        s->use[HALO_X] = hl_use_of(hl_input(p, layer, k));
         s->use[HALO_Y] = hl_use_of(joined);
         s->use[HALO_Y].c_lo = at;
-        s->use[HALO_Y].c_ext = p->value[input(p, layer, k)].ext[HALO_C];
+        s->use[HALO_Y].c_ext = p->value[hl_input(p, layer, k)].ext[HALO_C];
         at += s->use[HALO_Y].c_ext;
     }
     if (joined == p->y[layer]) return HALO_OK;
@@ -266,6 +255,7 @@ halo_status hl_lower_loss(hl_program *p)
     s->use[HALO_SW] = hl_use_of(p->weight);
     s->use[HALO_STAT] = hl_use_of(p->loss);
     if (p->g[last] >= 0) s->use[HALO_DX] = hl_use_of(p->g[last]);
+    if (p->split[last]) hl_set_global(p, last, &s->desc);
     s->desc.loss = p->opt.loss;
     s->desc.delta = p->opt.huber_delta > 0 ? p->opt.huber_delta : 1;
     return HALO_OK;

@@ -32,7 +32,7 @@ static bool whole(const hl_use *u)
 {
     for (int i = 0; i < 6; i++)
         if (u->grow[i / 2][i % 2]) return false;
-    return u->c_ext == 0;
+    return u->c_ext == 0 && u->ext[0] == 0;
 }
 
 static int roles_of(const hl_step *s, int value)
@@ -47,6 +47,7 @@ static bool legal(const hl_program *p, int at, int from, int to)
     const hl_value *x = &p->value[from], *y = &p->value[to];
     if (from == to || x->forever || y->forever || x->kind == HL_VALUE_PARAMETER) return false;
     if (x->dtype != y->dtype || x->cls != y->cls || memcmp(x->ext, y->ext, sizeof(x->ext)) != 0) return false;
+    if (x->split != y->split || memcmp(x->whole, y->whole, sizeof(x->whole)) != 0) return false; /* the same on all processes */
     if (from == p->y[p->net->layers - 1]) return false; /* the host reads it at the end */
     if (roles_of(&p->step[at], from) != 1) return false;
     return !used_between(p, from, at + 1, p->steps) && !used_between(p, to, 0, at);
@@ -60,6 +61,12 @@ static void rename_value(hl_program *p, int from, int to)
     for (int i = 0; i < p->net->layers; i++) {
         if (p->y[i] == from) p->y[i] = to;
         if (p->g[i] == from) p->g[i] = to;
+        if (p->other[i] == from) p->other[i] = to;
+        if (p->g_other[i] == from) p->g_other[i] = to;
+    }
+    for (int i = 0; i < p->transfers; i++) {
+        if (p->transfer[i].from == from) p->transfer[i].from = to;
+        if (p->transfer[i].to == from) p->transfer[i].to = to;
     }
     p->value[from].dead = true;
 }
@@ -68,12 +75,12 @@ static void try_pair(hl_program *p, int at, const pair *k)
 {
     hl_step *s = &p->step[at];
     int from = s->use[k->from].value, to = s->use[k->to].value;
-    if (s->desc.kind != k->kind || from < 0 || to < 0 || !whole(&s->use[k->from]) || !whole(&s->use[k->to]))
+    if (s->kind != HL_STEP_OP || s->desc.kind != k->kind || from < 0 || to < 0 || !whole(&s->use[k->from]) || !whole(&s->use[k->to]))
         return;
     if (k->kind == HALO_OP_ACT_BWD && s->desc.accumulate) return;
     if (!legal(p, at, from, to)) return;
-    const hl_value old = p->value[to];
-    if (hl_widen_margin(&p->value[from], old.margin, old.mode)) rename_value(p, to, from);
+    const hl_border b = hl_border_of(&p->value[to]);
+    if (hl_widen_margin(&p->value[from], &b)) rename_value(p, to, from);
 }
 
 halo_status hl_pass_inplace(hl_program *p)

@@ -11,12 +11,15 @@ libhalo_core_la_SOURCES += \
 	src/net/program.c src/net/program.h \
 	src/net/reduce.c \
 	src/net/run.c src/net/statistics.c \
+	src/net/transfer.c \
 	src/net/compile/backward.c \
 	src/net/compile/bind.c \
 	src/net/compile/choose.c \
 	src/net/compile/compile.h \
 	src/net/compile/crop.c \
 	src/net/compile/differentiate.c \
+	src/net/compile/distribute.c \
+	src/net/compile/forms.c \
 	src/net/compile/fit.c \
 	src/net/compile/forward.c \
 	src/net/compile/fuse.c \

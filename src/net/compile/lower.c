@@ -9,8 +9,12 @@ static halo_status lower_layer(hl_program *p, const hl_step *s)
 {
     if (s->phase == HL_PHASE_LOSS) return hl_lower_loss(p);
     hl_layer_kind kind = hl_layer_of(p, s->layer)->kind;
-    return s->phase == HL_PHASE_FORWARD ? hl_lower_forward[kind](p, s->layer)
-                                        : hl_lower_backward[kind](p, s->layer);
+    if (s->phase == HL_PHASE_FORWARD) {
+        HL_TRY(hl_lower_forward[kind](p, s->layer));
+        return hl_convert_output(p, s->layer);
+    }
+    HL_TRY(hl_convert_gradient(p, s->layer));
+    return hl_lower_backward[kind](p, s->layer);
 }
 
 /* What a fused layer's activation makes useless: the producer's own output. */
@@ -28,7 +32,7 @@ halo_status hl_pass_lower(hl_program *p)
     p->step = NULL;
     p->steps = 0;
     p->step_cap = 0;
-    halo_status st = HALO_OK;
+    halo_status st = hl_convert_output(p, 0);
     for (int i = 0; i < n && st == HALO_OK; i++) st = lower_layer(p, &layers[i]);
     free(layers);
     HL_TRY(st);
