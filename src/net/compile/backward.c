@@ -209,7 +209,7 @@ static halo_status dense_weights(hl_program *p, int layer, int dy)
     HL_TRY(hl_op_new(p, HALO_OP_LINEAR_BWD_WEIGHTS, HL_PHASE_BACKWARD, layer, &s));
     s->use[HALO_X] = hl_use_of(hl_input(p, layer, 0));
     s->use[HALO_DY] = hl_use_of(dy);
-    return use_gradients(p, s);
+    return hl_use_gradients(p, s);
 }
 
 static halo_status backward_dense(hl_program *p, int layer)

@@ -113,8 +113,15 @@ static bool wanted_other(const hl_program *p, int layer)
     return false;
 }
 
+/* A dropout that is left out shares its input's value, and so the other form of that. */
 static halo_status make_other(hl_program *p, int layer)
 {
+    int owner = p->value[p->y[layer]].layer;
+    if (owner != layer) {
+        if (p->other[owner] < 0) HL_TRY(make_other(p, owner));
+        p->other[layer] = p->other[owner];
+        return HALO_OK;
+    }
     HL_TRY(hl_value_like(p, p->y[layer], HL_VALUE_ACTIVATION, layer, p->split[layer] ? ".whole" : ".block", &p->other[layer]));
     set_form(p, &p->value[p->other[layer]], !p->split[layer]);
     return HALO_OK;
