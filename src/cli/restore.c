@@ -42,6 +42,15 @@ static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **ch
     return *checkpoint ? HALO_OK : hl_strdup(inv->ctx, config, checkpoint);
 }
 
+/* How many ranks trained says nothing of how many evaluate; and one rank takes whole samples, unless it is told not to. */
+static void choose_parts(const hl_invocation *inv, hl_settings *set)
+{
+    bool told = false;
+    for (int i = 1; i < inv->args; i++) told = told || strncmp(inv->arg[i], "parallel.spatial", 16) == 0;
+    set->parallel.ranks = -1;
+    for (int k = 0; k < 3 && inv->ctx->ranks == 1 && !told; k++) set->parallel.spatial[k] = 1;
+}
+
 static halo_status choose_split(hl_invocation *inv, const hl_settings *set, hl_split *split)
 {
     static const char *const names[] = {"train", "validation", "test"};
@@ -114,6 +123,7 @@ halo_status hl_restore(hl_invocation *inv, bool label, hl_split *split, hl_run *
     halo_status st;
     HL_TRY(hl_calloc(inv->ctx, 1, sizeof(*set), "settings", &set));
     HL_GOTO(st, hl_agree(inv->ctx, load_settings(inv, set, &checkpoint)), free_set);
+    choose_parts(inv, set);
     HL_GOTO(st, choose_split(inv, set, split), free_set);
     HL_GOTO(st, hl_agree(inv->ctx, read_carried(inv, set, checkpoint, label, &c)), free_set);
     set->network_text = c.network;
