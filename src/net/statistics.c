@@ -46,6 +46,7 @@ halo_status hl_statistics_prepare(hl_program *p)
         if (!is_norm(s)) continue;
         int64_t numbers = hl_operand_box_elements(&s->desc.t[HALO_STAT]);
         most = hl_max64(most, s->desc.per_sample ? numbers * (gathered + 1) : 2 * numbers);
+        if (s->use[HALO_STAT2].value >= 0) most = hl_max64(most, hl_operand_box_elements(&s->desc.t[HALO_STAT2]));
     }
     free(p->statistics);
     p->statistics = NULL;
