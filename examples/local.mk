@@ -6,7 +6,11 @@ dist_examples_DATA = \
 	examples/cosmoflow-mlperf.yaml \
 	examples/cosmoflow-sc18.yaml \
 	examples/quickstart.yaml \
+	examples/segmentation.yaml \
 	examples/insitu.c
+
+networksexamplesdir = $(docdir)/examples/networks
+dist_networksexamples_DATA = examples/networks/unet.yaml
 
 check_PROGRAMS += examples/insitu
 TESTS += tests/cli/insitu.test

@@ -68,9 +68,12 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
-    snprintf(caption, sizeof(caption), "mean absolute error over %s%" PRId64 " %s sample%s", e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
+    snprintf(caption, sizeof(caption), "%s over %s%" PRId64 " %s sample%s", e->classes ? "share of wrong classes" : "mean absolute error",
+             e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
              HL_S(e->items));
     hl_score_table(e->targets, e->target, e->score, baseline, caption, &text);
+    for (int k = 0; k < e->classes; k++) hl_str_addf(&text, "%s %.3f", k ? "" : "\nDice of each class:", e->dice[k]);
+    if (e->classes) hl_str_add(&text, "\n");
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
         hl_score_table(e->targets, e->target, e->group_score, NULL, caption, &text);
@@ -103,7 +106,7 @@ const hl_command hl_command_evaluate = {
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "measure a trained network on held-out data",
     .details = "Prints each target's mean absolute error in physical units beside that of the best constant predictor, and the correlation, per "
-               "sample and averaged per universe. CONFIG is what the network was trained with, RUN its output directory, CHECKPOINT a file.",
+               "sample and averaged per universe; of class numbers the share of wrong ones, and the Dice coefficient of each class. CONFIG is what the network was trained with, RUN its output directory, CHECKPOINT a file.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

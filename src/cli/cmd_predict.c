@@ -151,7 +151,8 @@ const hl_command hl_command_predict = {
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "write a trained network's predictions",
     .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical "
-               "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W].",
+               "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W]. Of a network trained with "
+               "'loss: cross_entropy' the class with the largest logit.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

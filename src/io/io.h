@@ -81,6 +81,7 @@ typedef struct hl_source_options {
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */
     int64_t group_first, group_count; /* only these universes, in file order: splits of one directory; count 0 = to the end */
     int64_t outputs;        /* targets the network has; 0 = any */
+    int64_t classes;        /* synthetic: the target is a class number from 0 to classes - 1; 0 = numbers of any size */
     int64_t target_ext[3];  /* synthetic: D H W of the targets; 0 = numbers */
     const hl_target *label; /* [labels] what the targets are where the files have none, of extents target_ext (0 = numbers); NULL: such files have none */
     int labels;
@@ -113,6 +114,7 @@ typedef struct hl_loader_options {
     hl_transform transform[4];
     int transforms;
     double mean, std;      /* of HL_STANDARD; std above 0 */
+    int64_t classes;       /* targets must be class numbers from 0 to classes - 1; 0: any number */
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */
     uint64_t seed;

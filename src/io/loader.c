@@ -164,6 +164,23 @@ static halo_status check_target(hl_loader *l, int64_t id, const float *y)
                    name, id, info->target[at / cells].name, in[0], in[1], in[2]);
 }
 
+/* Labels are whole numbers of classes that the network knows. */
+static halo_status check_labels(hl_loader *l, int64_t id, const float *y)
+{
+    const hl_source_info *info = &l->source->info;
+    int64_t in[3], at = 0, cells = hl_cells_count(&l->y.from);
+    char name[160], where[80] = "";
+    while (at < l->values && y[at] >= 0 && y[at] < (float)l->o.classes && y[at] == floorf(y[at])) at++;
+    if (at == l->values) return HALO_OK;
+    l->source->ops->id_of(l->source, id, name, sizeof(name));
+    if (hl_target_volumes(info)) {
+        hl_cells_at(&l->y.from, info->target_ext, at % cells, in);
+        snprintf(where, sizeof(where), " in voxel [d %" PRId64 ", h %" PRId64 ", w %" PRId64 "]", in[0], in[1], in[2]);
+    }
+    return hl_fail(l->ctx, HALO_ERR_FORMAT, "sample '%s' (number %" PRId64 "): target '%s' is %g%s, no class number: the network's classes are 0 to %" PRId64,
+                   name, id, info->target[hl_target_volumes(info) ? at / cells : at].name, (double)y[at], where, l->o.classes - 1);
+}
+
 static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
 {
     const hl_source_info *info = &l->source->info;
@@ -172,6 +189,7 @@ static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x
     HL_TRY(hl_source_read(l->source, id, &l->x.from, l->raw, &l->y.from, target));
     HL_TRY(prepare(l, id, l->plain ? l->plain : x));
     if (hl_target_volumes(info)) HL_TRY(check_target(l, id, target));
+    if (l->o.classes > 0) HL_TRY(check_labels(l, id, target));
     if (l->plain) hl_augment(l->plain, x, info->ext[0], l->x.cells.ext, s, l->x.rest);
     if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
     return HALO_OK;

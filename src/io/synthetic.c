@@ -10,6 +10,8 @@
  * with targets t0 (width), t1 (mean), t2 (power at the scale of blocks, an eighth of the box); targets from
  * the fourth on are the values of b in the blocks 0, 1, ... of channel 0. x is positive, so that every
  * transform is defined on it. Targets that are volumes are the blocks without the noise: y[k, cell] = t2 b[k mod C, block].
+ *
+ * With K classes t2 is 1 and the target of a cell, or of the sample from the first block, is the class floor(K (1 + b[0, block]) / 2).
  */
 #include "base/rng.h"
 #include "io/source.h"
@@ -22,6 +24,7 @@ typedef struct synthetic_source {
     hl_source base;
     uint64_t seed;
     int64_t first; /* of the samples, in the endless row of samples of this seed */
+    int64_t classes;
 } synthetic_source;
 
 enum { WHAT_TARGETS = 0, WHAT_BLOCKS, WHAT_CELLS }; /* low bits of the second counter, above it the channel */
@@ -81,6 +84,9 @@ static void fill(const synthetic_source *s, int64_t sample, const hl_cut *p, flo
             }
 }
 
+/* Numbers are below 1. */
+static double class_of(const synthetic_source *s, double number) { return floor(0.5 * (1 + number) * (double)s->classes); }
+
 static void fill_target(const synthetic_source *s, int64_t sample, const hl_cut *p, float *y, double strength)
 {
     const hl_source_info *info = &s->base.info;
@@ -91,8 +97,10 @@ static void fill_target(const synthetic_source *s, int64_t sample, const hl_cut 
                 double block[BLOCKS];
                 float *row = row_of(p, y, k, d - p->lo[0], h - p->lo[1]);
                 int64_t corner = (block_of(d, e[0]) * BLOCKS + block_of(h, e[1])) * BLOCKS;
-                for (int b = 0; b < BLOCKS; b++)
-                    block[b] = strength * number_of(s, sample, WHAT_BLOCKS, k % info->ext[0], corner + b);
+                for (int b = 0; b < BLOCKS; b++) {
+                    double x = number_of(s, sample, WHAT_BLOCKS, k % info->ext[0], corner + b);
+                    block[b] = s->classes ? class_of(s, x) : strength * x;
+                }
                 for (int64_t w = 0; w < p->ext[2]; w++) row[w] = (float)block[block_of(p->lo[2] + w, e[2])];
             }
 }
@@ -100,6 +108,7 @@ static void fill_target(const synthetic_source *s, int64_t sample, const hl_cut 
 static void numbers_of(const synthetic_source *s, int64_t sample, double t[3])
 {
     for (int k = 0; k < 3; k++) t[k] = (double)(float)number_of(s, sample, WHAT_TARGETS, 0, k);
+    if (s->classes) t[2] = 1;
 }
 
 static halo_status read_cut(hl_source *source, int64_t sample, const hl_cut *cut, void *x)
@@ -119,6 +128,10 @@ static halo_status read_target(hl_source *source, int64_t sample, const hl_cut *
     numbers_of(s, sample, t);
     if (hl_target_volumes(&source->info)) {
         fill_target(s, sample, cut, y, t[2]);
+        return HALO_OK;
+    }
+    if (s->classes) {
+        y[0] = (float)class_of(s, number_of(s, sample, WHAT_BLOCKS, 0, 0));
         return HALO_OK;
     }
     for (int k = 0; k < source->info.targets; k++)
@@ -152,6 +165,10 @@ static halo_status set_targets(synthetic_source *s, const hl_source_options *o)
         else if (t < 3) snprintf(info->target[t].name, sizeof(info->target[t].name), "%s", names[t]);
         info->target[t].low = -1;
         info->target[t].high = 1;
+    }
+    if (s->classes) { /* numbers that stand for nothing else */
+        snprintf(info->target[0].name, sizeof(info->target[0].name), "class");
+        info->target[0].low = info->target[0].high = NAN;
     }
     return HALO_OK;
 }
@@ -187,6 +204,7 @@ halo_status hl_synthetic_open(halo_context *ctx, const hl_source_options *o, hl_
     s->base.ops = &synthetic_ops;
     s->base.ctx = ctx;
     s->seed = o->seed;
+    s->classes = o->classes;
     halo_status st = set_info(s, o);
     if (st == HALO_OK)
         *source = &s->base;

@@ -115,6 +115,9 @@ static halo_status describe(hl_program *p, const place *where)
         return hl_fail(p->ctx, HALO_ERR_NONFINITE,
                        "the loss or the sum of squares of the gradients is not finite");
     if (!where->step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
+    if (where->step->phase == HL_PHASE_LOSS && p->opt.loss == HALO_LOSS_CROSS_ENTROPY)
+        return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the loss is not finite: a target is no class number from 0 to %" PRId64 "%s",
+                       p->value[p->y[p->net->layers - 1]].ext[HALO_C] - 1, p->updated ? "" : "; the weights were not changed");
     const char *what = where->step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
     return hl_fail(p->ctx, HALO_ERR_NONFINITE,
                    "layer '%s': %s is not finite (%s)%s", name_of(p, where), what, hl_op_kind_name(where->step->desc.kind),

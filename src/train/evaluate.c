@@ -14,13 +14,17 @@ typedef struct walk {
     hl_loader *loader;
     hl_metrics *metrics;          /* of targets that are numbers */
     hl_voxel_metrics *voxels;     /* of targets that are volumes */
+    hl_class_metrics *classes;    /* of class numbers, whatever they are of */
+    bool volumes;                 /* targets are */
+    int logits;                   /* that make a prediction: the classes; 0: it comes as it is */
+    float *logit;                 /* [batch, logits, values] */
     hl_delivery *delivery;        /* of volumes, where somebody visits them */
     hl_visit_prediction visit;
     void *user;
     int64_t batch;            /* of a rank */
     int64_t values;           /* T numbers, or those of this rank's part of T volumes */
     hl_cells box;             /* that part */
-    bool counts;              /* whether its losses and scores count: not where another rank has the same */
+    bool counts;              /* whether its scores count: not where another rank has the same volumes */
     float *prediction;        /* [batch, values] */
     float *guesses, *truths;  /* numbers, gathered [groups, batch, values] */
     int64_t *ids;             /* gathered [groups, batch]; -1: padding */
@@ -39,9 +43,8 @@ static halo_status begin_numbers(walk *w, size_t all)
 {
     halo_context *ctx = w->run->ctx;
     const hl_source_info *info = &w->source->info;
-    w->counts = hl_grid_number(&w->run->grid) == 0;
     w->values = info->targets;
-    HL_TRY(hl_metrics_create(ctx, info->targets, info->target, &w->metrics));
+    if (!w->logits) HL_TRY(hl_metrics_create(ctx, info->targets, info->target, &w->metrics));
     HL_TRY(hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->guesses));
     return hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->truths);
 }
@@ -51,7 +54,7 @@ static halo_status begin_volumes(walk *w)
     const hl_source_info *info = &w->source->info;
     w->counts = hl_delivers(w->run, &w->box, info->target_ext, hl_grid_number(&w->run->grid));
     w->values = info->targets * w->box.ext[0] * w->box.ext[1] * w->box.ext[2];
-    return hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
+    return w->logits ? HALO_OK : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
 static halo_status begin(walk *w)
@@ -60,9 +63,13 @@ static halo_status begin(walk *w)
     hl_loader_options options = loader_options(run);
     w->batch = options.batch / run->grid.data;
     w->box = options.y;
+    w->volumes = hl_target_volumes(&w->source->info);
+    w->logits = hl_run_classes(run);
     HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
-    HL_TRY(hl_target_volumes(&w->source->info) ? begin_volumes(w) : begin_numbers(w, (size_t)options.batch));
+    HL_TRY(w->volumes ? begin_volumes(w) : begin_numbers(w, (size_t)options.batch));
+    if (w->logits) HL_TRY(hl_class_metrics_create(run->ctx, w->logits, &w->classes));
     HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values), sizeof(float), "predictions", &w->prediction));
+    if (w->logits) HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values) * (size_t)w->logits, sizeof(float), "predictions", &w->logit));
     HL_TRY(hl_calloc(run->ctx, (size_t)options.batch, sizeof(int64_t), "predictions", &w->ids));
     return hl_loader_start(w->loader, 0, 0);
 }
@@ -74,6 +81,8 @@ static void end(walk *w)
     free(w->truths);
     free(w->guesses);
     free(w->prediction);
+    free(w->logit);
+    hl_class_metrics_destroy(w->classes);
     hl_metrics_destroy(w->metrics);
     hl_voxel_metrics_destroy(w->voxels);
     hl_loader_destroy(w->loader);
@@ -84,9 +93,10 @@ static halo_status forward(walk *w, const hl_loaded *b)
 {
     hl_step_result result;
     hl_batch batch = {.dtype = HALO_F32, .x = b->x, .y = b->y, .weight = b->weight, .first_sample = b->first_sample};
-    HL_TRY(hl_program_evaluate(w->run->eval, &batch, w->prediction, &result));
-    if (w->counts) w->sums[0] += result.loss_sum;
-    if (hl_grid_number(&w->run->grid) == 0) w->sums[1] += result.weight_sum;
+    HL_TRY(hl_program_evaluate(w->run->eval, &batch, w->logits ? w->logit : w->prediction, &result));
+    if (w->logits) hl_classes_of(w->logit, w->batch, w->logits, w->values, w->prediction);
+    w->sums[0] += result.loss_sum;
+    w->sums[1] += result.weight_sum;
     return HALO_OK;
 }
 
@@ -96,7 +106,7 @@ static halo_status gather(walk *w, const hl_loaded *b)
     halo_context *peers = w->run->team->peers;
     size_t bytes = (size_t)(w->batch * w->values) * sizeof(float);
     HL_TRY(hl_comm_gather(peers, b->id, (size_t)w->batch * sizeof(int64_t), w->ids));
-    if (w->voxels) return HALO_OK;
+    if (w->volumes) return HALO_OK;
     HL_TRY(hl_comm_gather(peers, w->prediction, bytes, w->guesses));
     return hl_comm_gather(peers, b->y, bytes, w->truths);
 }
@@ -107,7 +117,8 @@ static halo_status count_numbers(walk *w)
     for (int64_t i = 0; i < w->batch * w->run->grid.data; i++) {
         hl_prediction p = {.sample = w->ids[i], .ext = {w->values, 1, 1, 1}, .value = w->guesses + i * w->values, .truth = w->truths + i * w->values};
         if (p.sample < 0) continue;
-        HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, p.sample), p.truth, p.value));
+        if (w->metrics) HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, p.sample), p.truth, p.value));
+        if (w->classes && w->run->ctx->rank == 0) hl_class_metrics_add(w->classes, w->values, p.truth, p.value); /* which the others then get */
         if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, &p));
     }
     return HALO_OK;
@@ -115,8 +126,12 @@ static halo_status count_numbers(walk *w)
 
 static halo_status count_volumes(walk *w, const hl_loaded *b)
 {
-    for (int64_t i = 0; i < w->batch; i++)
-        if (b->id[i] >= 0 && w->counts) hl_voxel_metrics_add(w->voxels, b->id[i], &w->box, b->y + i * w->values, w->prediction + i * w->values);
+    for (int64_t i = 0; i < w->batch; i++) {
+        const float *truth = b->y + i * w->values, *guess = w->prediction + i * w->values;
+        if (b->id[i] < 0 || !w->counts) continue;
+        if (w->classes) hl_class_metrics_add(w->classes, w->values, truth, guess);
+        else hl_voxel_metrics_add(w->voxels, b->id[i], &w->box, truth, guess);
+    }
     return w->delivery ? hl_deliver(w->delivery, w->batch, w->ids, w->prediction, w->visit, w->user) : HALO_OK;
 }
 
@@ -133,7 +148,7 @@ static halo_status look_for_stop(const walk *w)
 static halo_status walk_all(walk *w)
 {
     halo_context *ctx = w->run->ctx;
-    if (w->visit && w->voxels) HL_TRY(hl_delivery_create(w->run, w->source, &w->box, &w->delivery));
+    if (w->visit && w->volumes) HL_TRY(hl_delivery_create(w->run, w->source, &w->box, &w->delivery));
     for (;;) {
         const hl_loaded *b;
         HL_AGREE(ctx, hl_run_next(w->run, w->loader, &b));
@@ -141,14 +156,28 @@ static halo_status walk_all(walk *w)
         HL_AGREE(ctx, forward(w, b));
         HL_TRY(look_for_stop(w));
         HL_TRY(gather(w, b));
-        HL_AGREE(ctx, w->voxels ? count_volumes(w, b) : count_numbers(w));
+        HL_AGREE(ctx, w->volumes ? count_volumes(w, b) : count_numbers(w));
     }
+    if (w->classes) HL_TRY(hl_class_metrics_merge(w->classes, ctx));
     if (w->voxels) HL_TRY(hl_voxel_metrics_merge(w->voxels, ctx));
     return hl_comm_sum(ctx, w->sums, 2);
 }
 
+/* A class number is the one target. */
+static halo_status fill_classes(walk *w, hl_evaluation *e)
+{
+    double cells;
+    e->classes = w->logits;
+    HL_TRY(hl_calloc(w->run->ctx, (size_t)e->classes, sizeof(*e->dice), "scores", &e->dice));
+    HL_TRY(hl_class_metrics_score(w->classes, e->score, e->dice, &cells));
+    e->group_score[0] = e->score[0];
+    e->items = e->groups = (int64_t)(cells / (double)e->voxels + 0.5);
+    return HALO_OK;
+}
+
 static halo_status fill_scores(walk *w, hl_evaluation *e)
 {
+    if (w->classes) return fill_classes(w, e);
     if (!w->voxels) {
         HL_TRY(hl_metrics_score(w->metrics, false, e->score, &e->items));
         return hl_metrics_score(w->metrics, true, e->group_score, &e->groups);
@@ -198,7 +227,17 @@ void hl_evaluation_free(hl_evaluation *e)
 {
     free(e->score);
     free(e->group_score);
+    free(e->dice);
     e->score = e->group_score = NULL;
+    e->dice = NULL;
+}
+
+static void classes_json(const hl_evaluation *e, hl_json *j)
+{
+    hl_json_number(j, "accuracy", 1 - e->score[0].error);
+    hl_json_array(j, "dice");
+    for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, e->dice[k]);
+    hl_json_end_array(j);
 }
 
 static void targets_json(const hl_evaluation *e, const hl_score *score, hl_json *j)
@@ -221,6 +260,7 @@ void hl_evaluation_json(const hl_evaluation *e, hl_json *j)
     hl_json_number(j, "loss", e->loss);
     hl_json_int(j, "samples", e->items);
     targets_json(e, e->score, j);
+    if (e->classes > 0) classes_json(e, j);
     if (e->voxels > 1) {
         hl_json_int(j, "voxels", e->voxels);
         return;

@@ -41,6 +41,21 @@ halo_status hl_voxel_metrics_merge(hl_voxel_metrics *m, halo_context *ctx);
 /* *samples: whole ones. */
 halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples);
 
+/*
+ * Targets that are class numbers, of cells or of whole samples (`loss: cross_entropy`). Their error is the share of cells that are taken for another class,
+ * the constant's that of answering the most frequent class everywhere; there is no correlation. Dice is NaN of a class that is nowhere.
+ */
+typedef struct hl_class_metrics hl_class_metrics;
+halo_status hl_class_metrics_create(halo_context *ctx, int classes, hl_class_metrics **metrics);
+void hl_class_metrics_destroy(hl_class_metrics *m);
+void hl_class_metrics_add(hl_class_metrics *m, int64_t cells, const float *truth, const float *prediction);
+/* Makes it that of all that any rank has added; each cell was added by one. Collective. */
+halo_status hl_class_metrics_merge(hl_class_metrics *m, halo_context *ctx);
+/* One score, dice[classes], the number of cells. */
+halo_status hl_class_metrics_score(const hl_class_metrics *m, hl_score *score, double *dice, double *cells);
+/* The class with the largest logit, the first of equal ones: logits [samples, classes, cells] to out [samples, cells]. */
+void hl_classes_of(const float *logits, int64_t samples, int classes, int64_t cells, float *out);
+
 /* Physical value of a stored one. */
 double hl_physical(const hl_target *t, double stored);
 

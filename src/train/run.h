@@ -95,6 +95,8 @@ int64_t hl_run_parts(const hl_run *run);
 
 /* What this rank loads for a program: which samples, and which cells of them, into a loader's options. Not collective. */
 void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *options);
+/* Classes that the targets number: the network's outputs with `loss: cross_entropy`, else 0. */
+int hl_run_classes(const hl_run *run);
 /* hl_loader_next, and then the transforms for which all of a sample is needed. Collective over the ranks that hold samples together; also after a failure. */
 halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch);
 /* Bytes of a file that this rank reads for a sample, margin and target volumes included; of a contiguous file exactly these. Not collective. */
@@ -156,6 +158,8 @@ typedef struct hl_evaluation {
     const hl_target *target;
     hl_score *score, *group_score; /* [targets], owned; freed by hl_evaluation_free */
     int64_t items, groups;
+    int classes;    /* of targets that are class numbers: the score is one of errors in shares (metrics.h); 0 */
+    double *dice;   /* [classes], owned */
     int64_t voxels; /* of each target of a sample: 1, or those of a volume, which are scored one by one; group_score is then score */
     double seconds, samples_per_second;
 } hl_evaluation;
@@ -184,6 +188,10 @@ halo_status hl_state_load(hl_run *run, const char *path, bool with_progress);
 halo_status hl_state_peek(halo_context *ctx, const char *path, char **settings, char **network);
 /* What the targets of its training data were, [*n], freed by the caller; NULL where the file does not say. */
 halo_status hl_state_targets(halo_context *ctx, const char *path, hl_target **target, int *n);
+
+/* What `init` asks for: parameters of the same name and shape from a checkpoint, unless the run already is somewhere; says what was taken, what was not, and what is
+ * frozen (start.c). Collective: rank 0 reads. */
+halo_status hl_run_start_from(hl_run *run);
 
 /* ------------------------------------------------------------------------------------------- run directory (rundir.c) */
 

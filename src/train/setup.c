@@ -71,6 +71,10 @@ static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o
     return hl_fail(run->ctx, HALO_ERR_USAGE, "'data.split' leaves no universe for part %d of the %" PRId64 " in '%s'", (int)split + 1, groups, o->path);
 }
 
+static bool of_classes(const hl_settings *set) { return set->loss == HALO_LOSS_CROSS_ENTROPY; }
+
+int hl_run_classes(const hl_run *run) { return of_classes(&run->set) ? (int)run->net->layer[run->net->layers - 1].out[0] : 0; }
+
 /* Where the data say nothing of the sizes of samples (synthetic) or targets (not labelled): the network's own. */
 static halo_status sizes_of_network(hl_run *run, hl_source_options *o)
 {
@@ -85,7 +89,8 @@ static halo_status sizes_of_network(hl_run *run, hl_source_options *o)
     if (o->synthetic) {
         o->channels = in[0];
         memcpy(o->size, in + 1, sizeof(o->size));
-        o->outputs = out[0];
+        o->classes = of_classes(&run->set) ? out[0] : 0;
+        o->outputs = o->classes ? 1 : out[0];
     }
     halo_network_destroy(net);
     return HALO_OK;
@@ -102,7 +107,7 @@ static halo_status open_source(hl_run *run, hl_split split)
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
     memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
-    o.outputs = first ? first->info.targets : set->outputs > 0 ? set->outputs : 0;
+    o.outputs = first ? first->info.targets : set->outputs > 0 && !of_classes(set) ? set->outputs : 0;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
     HL_TRY(split_range(run, split, &o));
     return hl_source_open(run->ctx, &o, &run->source[split]);
@@ -151,6 +156,19 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
+/* Of classes the network has logits, an output each, and the data one number for all of them. */
+static halo_status check_classes(const hl_run *run, const hl_source_info *info, const int64_t out[4])
+{
+    if (out[0] < 2)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: 'loss: cross_entropy' needs one for each class, two at least", run->net->name);
+    if (info->targets == 1 && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
+    return hl_fail(run->ctx, HALO_ERR_SHAPE,
+                   "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", logits of %" PRId64 " classes, so that targets must be 1 x %" PRId64
+                   " x %" PRId64 " x %" PRId64 ", but are %d x %" PRId64 " x %" PRId64 " x %" PRId64 " (C D H W)",
+                   run->net->name, out[0], out[1], out[2], out[3], out[0], out[1], out[2], out[3], info->targets, info->target_ext[0], info->target_ext[1],
+                   info->target_ext[2]);
+}
+
 /* The network takes what the data gives, and has an output per target. */
 static halo_status check_data(const hl_run *run, const hl_source_info *info)
 {
@@ -161,6 +179,7 @@ static halo_status check_data(const hl_run *run, const hl_source_info *info)
                        "network '%s' takes %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", the data has %" PRId64 " x %" PRId64 " x %" PRId64
                        " x %" PRId64 " (C D H W); set 'size' and 'channels', or 'data.crop'",
                        run->net->name, in[0], in[1], in[2], in[3], has[0], has[1], has[2], has[3]);
+    if (of_classes(&run->set)) return check_classes(run, info, out);
     if (out[0] == info->targets && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
     if (!hl_target_volumes(info) && out[1] == 1 && out[2] == 1 && out[3] == 1)
         return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has %" PRId64 " output%s, the data has %d target%s", run->net->name, out[0], HL_S(out[0]),
@@ -177,7 +196,7 @@ static halo_status make_network(hl_run *run)
     const hl_source_info *info = NULL;
     for (int split = HL_SPLITS - 1; split >= 0; split--)
         if (run->source[split]) info = &run->source[split]->info;
-    HL_TRY(hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info ? info->targets : 0, &run->net));
+    HL_TRY(hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info && !of_classes(&run->set) ? info->targets : 0, &run->net));
     for (int split = 0; split < HL_SPLITS; split++)
         if (run->source[split]) HL_TRY(check_data(run, &run->source[split]->info));
     return HALO_OK;
