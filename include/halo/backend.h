@@ -24,17 +24,6 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------------- tensors */
 
-typedef enum halo_dtype {
-    HALO_NONE = 0, /* operand absent */
-    HALO_F32,
-    HALO_F64,
-    HALO_F16,
-    HALO_BF16,
-    HALO_U8,
-    HALO_I16,
-    HALO_I32
-} halo_dtype;
-
 /* Physical order of an allocation with extents n c d h w. In the blocked ones c is rounded up to a multiple of the block and the
  * padding lanes hold zero. Flat things (weights, vectors, statistics) are HALO_NCDHW. */
 typedef enum halo_layout {

@@ -288,6 +288,19 @@ HALO_API halo_status halo_network_parse(halo_context *ctx, const char *name, con
 /* The network as the text of such a file, from which halo_network_parse makes an equal one. *text is freed by the caller with free(). */
 HALO_API halo_status halo_network_text(const halo_network *net, char **text);
 
+/* -------------------------------------------------------------------------------------------------------------- numbers */
+
+typedef enum halo_dtype {
+    HALO_NONE = 0, /* absent */
+    HALO_F32,
+    HALO_F64,
+    HALO_F16,
+    HALO_BF16,
+    HALO_U8,
+    HALO_I16,
+    HALO_I32
+} halo_dtype;
+
 /* -------------------------------------------------------------------------------------------------------------- training */
 
 /*
@@ -312,7 +325,8 @@ typedef struct halo_trainer_options {
     double lr, momentum, beta1, beta2, epsilon, trust;
     double weight_decay; /* of convolution and dense weights */
     double clip_norm;    /* 0: no clipping */
-    bool measure;        /* time the implementations on this machine when creating; else a fixed order */
+    bool measure;        /* time the implementations on this machine when creating; else a fixed order, as always on several ranks */
+    int64_t spatial[3];  /* parts into which the ranks of a group cut each sample, D H W; 0: 1. ranks = groups x D x H x W, and batch a multiple of groups */
 } halo_trainer_options;
 
 #define HALO_TRAINER_OPTIONS_INIT                                                                            \
@@ -321,15 +335,42 @@ typedef struct halo_trainer_options {
 
 /* options NULL: the defaults. HALO_ERR_USAGE names an option that is out of the range `halo help config` prints for its key.
  * Compiles `net` (copied) for the context's device and initialises the weights by the context's seed. Needs the
- * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context. */
+ * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context.
+ *
+ * In a context of several ranks (halo_mpi.h) they make one trainer together: a step's batch is dealt to groups of ranks, and gradients are summed over all, so that
+ * losses are those of one rank. create and destroy, steps, predict, evaluate, save and load are then collective, weights begin with the seed of rank 0, and after
+ * HALO_ERR_COMM ranks may be anywhere: end the program. */
 HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options,
                                          halo_trainer **trainer);
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
 
-/* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume, dense, C order; nothing is
- * kept of them. lr replaces that of the options when > 0; negative or not finite is HALO_ERR_USAGE. *loss (may be NULL) is the mean before the step.
+/* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume, dense, C order, on several
+ * ranks the whole batch on each (halo_trainer_step_blocks takes parts); nothing is kept of them. lr replaces that of the options when > 0; negative or not finite
+ * is HALO_ERR_USAGE. *loss (may be NULL) is the mean before the step.
  * HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
 HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
+
+/*
+ * The part of a step's samples that a rank has: the box [lo, lo + extents) of the array [N C D H W] of all samples of the step, whatever the ranks' boxes are, as
+ * long as together they are the array. Element (n c d h w) of the box is data[n stride[0] + ... + w stride[4]], strides in elements; all 0: dense, in this order.
+ */
+typedef struct halo_block {
+    size_t size;
+    halo_dtype type; /* F32, F64, F16, U8, I16 or I32 */
+    int64_t lo[5], extents[5], stride[5]; /* N C D H W; an extent of 0: this rank has nothing */
+    const void *data;
+} halo_block;
+
+#define HALO_BLOCK_INIT {.size = sizeof(halo_block), .type = HALO_F32}
+
+/*
+ * halo_trainer_step where the samples are spread over the ranks, as a parallel simulation has them: each rank hands over its block, and halo moves cells to the ranks that
+ * compute with them, over the network and without a copy of the whole anywhere; where every rank has just what it computes with, dense and f32 or f64, nothing is
+ * copied. The plan of that is kept while blocks stay as they are. Targets: y [batch T], the same on all ranks, and y_block NULL; or, where the network ends in a volume,
+ * blocks of it, and y NULL. Blocks belong to the caller again when the call returns. HALO_ERR_USAGE names ranks and cells that are missing, or given twice.
+ * Collective.
+ */
+HALO_API halo_status halo_trainer_step_blocks(halo_trainer *trainer, const halo_block *x, const float *y, const halo_block *y_block, double lr, double *loss);
 
 /* prediction [samples T], or volumes, for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
 HALO_API halo_status halo_trainer_predict(halo_trainer *trainer, int64_t samples, const float *x, float *prediction);

@@ -9,7 +9,7 @@ enum { HL_IMAGES = 64 }; /* between two ranks: tags of an exchange */
 /* What ranks tell each other. */
 typedef struct holding {
     int64_t extent[HALO_DIMS];
-    hl_piece have, want;
+    hl_held have, want;
 } holding;
 
 struct hl_redistribution {
@@ -17,9 +17,9 @@ struct hl_redistribution {
     bool none;
 };
 
-hl_piece hl_piece_dense(const hl_cuboid *cells)
+hl_held hl_held_dense(const hl_cuboid *cells)
 {
-    hl_piece p = {.cells = *cells};
+    hl_held p = {.cells = *cells};
     int64_t n = 1;
     for (int a = HALO_DIMS - 1; a >= 0; a--) {
         p.stride[a] = n;
@@ -29,7 +29,7 @@ hl_piece hl_piece_dense(const hl_cuboid *cells)
 }
 
 /* Strides of axes along which there is one cell do not matter. */
-static bool same_piece(const hl_piece *a, const hl_piece *b)
+static bool same_piece(const hl_held *a, const hl_held *b)
 {
     if (hl_cuboid_cells(&a->cells) == 0 && hl_cuboid_cells(&b->cells) == 0) return true;
     for (int k = 0; k < HALO_DIMS; k++)
@@ -75,7 +75,7 @@ static halo_status check(halo_context *ctx, const holding *all)
 /* ---------------------------------------------------------------------------------------------------------- messages */
 
 /* Axes from the one whose cells the sender has farthest apart to the nearest: it reads along its memory. */
-static void order_axes(const hl_piece *sender, int axis[HALO_DIMS])
+static void order_axes(const hl_held *sender, int axis[HALO_DIMS])
 {
     for (int i = 0; i < HALO_DIMS; i++) {
         int k = i;
@@ -84,7 +84,7 @@ static void order_axes(const hl_piece *sender, int axis[HALO_DIMS])
     }
 }
 
-static hl_region region_of(const hl_piece *piece, const hl_cuboid *cells, const int64_t shift[HALO_DIMS], const int axis[HALO_DIMS])
+static hl_region region_of(const hl_held *piece, const hl_cuboid *cells, const int64_t shift[HALO_DIMS], const int axis[HALO_DIMS])
 {
     hl_region r = {.run = 1};
     for (int k = 0; k < HALO_DIMS; k++) {
@@ -144,8 +144,8 @@ static halo_status make(halo_context *ctx, halo_dtype type, const bool *periodic
     return st;
 }
 
-halo_status hl_redistribution_create(halo_context *ctx, halo_dtype type, const int64_t extent[HALO_DIMS], const bool periodic[HALO_DIMS], const hl_piece *have,
-                                     const hl_piece *want, hl_redistribution **out)
+halo_status hl_redistribution_create(halo_context *ctx, halo_dtype type, const int64_t extent[HALO_DIMS], const bool periodic[HALO_DIMS], const hl_held *have,
+                                     const hl_held *want, hl_redistribution **out)
 {
     hl_redistribution *r = NULL;
     holding mine = {.have = *have, .want = *want}, *all = NULL;

@@ -13,13 +13,13 @@
 #include "tensor/cuboid.h"
 
 /* A box of the array, empty: none, and how far its cells are apart in memory, in elements; addresses are those of its first cell. */
-typedef struct hl_piece {
+typedef struct hl_held {
     hl_cuboid cells;
     int64_t stride[HALO_DIMS];
-} hl_piece;
+} hl_held;
 
 /* Dense, in the order N C D H W. */
-hl_piece hl_piece_dense(const hl_cuboid *cells);
+hl_held hl_held_dense(const hl_cuboid *cells);
 
 typedef struct hl_redistribution hl_redistribution;
 
@@ -27,8 +27,8 @@ typedef struct hl_redistribution hl_redistribution;
  * `have` of all ranks tile the array: HALO_ERR_USAGE else, with ranks and a cell; or where extents differ between ranks. Cells wanted beyond the border of an axis that is not
  * periodic stay as they are in memory. f32 or f64. HALO_ERR_UNSUPPORTED: a rank wants the cells of another more than 64 times. Collective, as is the end.
  */
-halo_status hl_redistribution_create(halo_context *ctx, halo_dtype type, const int64_t extent[HALO_DIMS], const bool periodic[HALO_DIMS], const hl_piece *have,
-                                     const hl_piece *want, hl_redistribution **r);
+halo_status hl_redistribution_create(halo_context *ctx, halo_dtype type, const int64_t extent[HALO_DIMS], const bool periodic[HALO_DIMS], const hl_held *have,
+                                     const hl_held *want, hl_redistribution **r);
 void hl_redistribution_destroy(hl_redistribution *r);
 /* Every rank wants exactly what it has, with the same strides: what is at `from` is what would be at `to`, and nothing need be started. The same on all ranks. */
 bool hl_redistribution_none(const hl_redistribution *r);

@@ -7,6 +7,7 @@ libhalo_core_la_SOURCES += \
 	src/train/events.h \
 	src/train/feed.c \
 	src/train/groups.c \
+	src/train/insitu.c \
 	src/train/loop.c \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \
@@ -19,5 +20,5 @@ libhalo_core_la_SOURCES += \
 	src/train/setup.c \
 	src/train/standard.c \
 	src/train/state.c \
-	src/train/trainer.c \
+	src/train/trainer.c src/train/trainer.h \
 	src/train/voxels.c

@@ -23,14 +23,14 @@ typedef struct world {
     int64_t extent[HALO_DIMS];
     bool periodic[HALO_DIMS];
     hl_cuboid *have; /* [ranks] */
-    hl_piece from, to;
+    hl_held from, to;
     halo_dtype type;
     void *source, *target;
     int64_t source_n, target_n;
 } world;
 
 /* Axes in any order, some of them with gaps; returns elements. */
-static int64_t lay_out(hl_piece *p, uint64_t salt)
+static int64_t lay_out(hl_held *p, uint64_t salt)
 {
     int64_t n = 1;
     int axis[HALO_DIMS] = {0, 1, 2, 3, 4};
@@ -96,7 +96,7 @@ static double value(const world *w, const int64_t cell[HALO_DIMS], int64_t salt)
     return (double)(i + 1);
 }
 
-static int64_t place(const hl_piece *p, const int64_t cell[HALO_DIMS])
+static int64_t place(const hl_held *p, const int64_t cell[HALO_DIMS])
 {
     int64_t i = 0;
     for (int a = 0; a < HALO_DIMS; a++) i += (cell[a] - p->cells.axis[a].lo) * p->stride[a];
@@ -125,7 +125,7 @@ static void put(void *p, halo_dtype type, int64_t i, double v)
 /* Fills the source, or counts cells of the target that are wrong; what is in no piece keeps its -7. */
 static int64_t each(world *w, bool fill, int64_t salt)
 {
-    hl_piece *p = fill ? &w->from : &w->to;
+    hl_held *p = fill ? &w->from : &w->to;
     int64_t cell[HALO_DIMS], bad = 0, seen = 0, kept = 0;
     for (int64_t i = 0; fill && i < w->source_n; i++) put(w->source, w->type, i, -9);
     for (int64_t i = 0; fill && i < w->target_n; i++) put(w->target, w->type, i, -7);
@@ -180,7 +180,7 @@ static void same(void)
     const bool periodic[HALO_DIMS] = {false};
     hl_cuboid slab = hl_cuboid_whole(extent);
     slab.axis[HALO_D] = hl_block_range(extent[HALO_D], ctx->ranks, ctx->rank);
-    hl_piece have = hl_piece_dense(&slab), want = have;
+    hl_held have = hl_held_dense(&slab), want = have;
     hl_redistribution *r;
     check_status(ctx, hl_redistribution_create(ctx, HALO_F32, extent, periodic, &have, &want, &r), "redistribution");
     claim(hl_redistribution_none(r), "blocks that are wanted as they are: nothing to do", 0);
@@ -196,7 +196,7 @@ static void same(void)
 static void refuse(const int64_t extent[HALO_DIMS], hl_cuboid mine, const char *words, const char *sentence)
 {
     const bool periodic[HALO_DIMS] = {false};
-    hl_piece have = hl_piece_dense(&mine), want = have;
+    hl_held have = hl_held_dense(&mine), want = have;
     hl_redistribution *r = NULL;
     halo_status st = hl_redistribution_create(ctx, HALO_F32, extent, periodic, &have, &want, &r);
     claim(st == HALO_ERR_USAGE && !r && strstr(halo_error_message(ctx), words), sentence, 0);
