@@ -247,9 +247,9 @@ static void start_weights(hl_weights *p, hl_cpu_device *dev, const halo_op_desc 
     p->bias = desc->t[HALO_DB].dtype != HALO_NONE;
     if (p->bias) p->db_origin = hl_box_offset(&desc->t[HALO_DB]);
     p->accumulate = desc->accumulate;
-    for (int i = 0; i < 3; i++) {
-        p->valid[i][0] = -p->x.margin[i][0];
-        p->valid[i][1] = p->x.ext[HALO_D + i] + p->x.margin[i][1];
+    for (int i = 0; i < 3; i++) { /* of a plain x every cell that a call reads is there */
+        p->valid[i][0] = p->blocked ? -p->x.margin[i][0] : INT32_MIN;
+        p->valid[i][1] = p->blocked ? p->x.ext[HALO_D + i] + p->x.margin[i][1] : INT64_MAX;
     }
     p->taps = s->w.kernel[0] * s->w.kernel[1] * s->w.kernel[2];
     p->block_in = p->blocked ? p->kern->lanes : s->in;

@@ -108,7 +108,7 @@ static void print_steps(const hl_program *p, hl_str *out)
             hl_str_addf(out, "%8.0f %5.2f ", op.items, op.efficiency);
         else
             hl_str_addf(out, "%8s %5s ", "", "");
-        if (s->kind == HL_STEP_OP)
+        if (s->kind != HL_STEP_LAYER)
             add_uses(p, s, out);
         else
             add_layer(p, s, out);

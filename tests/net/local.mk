@@ -2,7 +2,7 @@
 # tests of net
 
 # programs: small.c has the networks
-noinst_HEADERS += tests/net/small.h
+noinst_HEADERS += tests/net/small.h tests/net/random.h
 NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
 	tests/net/compile_random.test tests/net/compile_update.test
 check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test
@@ -28,4 +28,7 @@ EXTRA_DIST += tests/fuzz/network.c
 
 # networks over grids of ranks, beside one rank
 check_PROGRAMS += tests/net/split
-tests_net_split_SOURCES = tests/net/split.c tests/net/random.c tests/net/random.h tests/net/small.c tests/net/small.h
+tests_net_split_SOURCES = tests/net/split.c tests/net/random.c  tests/net/small.c tests/net/small.h
+split_scripts = tests/net/split_2_1_1.test tests/net/split_1_1_3.test tests/net/split_1_2_2.test tests/net/split_2_2_2.test tests/net/split_cpu.test
+dist_check_SCRIPTS += $(split_scripts)
+TESTS += $(split_scripts)
