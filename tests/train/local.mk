@@ -18,3 +18,10 @@ tests_train_same_SOURCES = tests/train/same.c
 train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test tests/train/trace.test
 dist_check_SCRIPTS += $(train_scripts)
 TESTS += $(train_scripts)
+
+# Trainers that are given blocks of samples
+check_PROGRAMS += tests/train/blocks
+tests_train_blocks_SOURCES = tests/train/blocks.c
+blocks_scripts = tests/train/blocks_1.test tests/train/blocks_2.test tests/train/blocks_4.test
+dist_check_SCRIPTS += $(blocks_scripts)
+TESTS += $(blocks_scripts)
