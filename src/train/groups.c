@@ -97,8 +97,9 @@ static halo_status keep(hl_run *run, const hl_reducer_options *o)
 static halo_status time_gradients(hl_run *run, const hl_reducer_options *o, hl_gradient *gradient)
 {
     double *seconds;
-    if (run->set.plan == HL_SET_PLAN_FIXED) return HALO_OK;
-    HL_AGREE(run->ctx, hl_program_time_backward(run->train));
+    bool fixed = run->set.plan == HL_SET_PLAN_FIXED;
+    if (fixed && !hl_grid_split(&run->grid)) return HALO_OK; /* all ranks count the same operations */
+    HL_AGREE(run->ctx, fixed ? HALO_OK : hl_program_time_backward(run->train));
     (void)hl_program_gradients(run->train, gradient);
     HL_AGREE(run->ctx, hl_calloc(run->ctx, (size_t)o->gradients, sizeof(*seconds), "times of gradients", &seconds));
     for (int i = 0; i < o->gradients; i++) seconds[i] = gradient[i].seconds;

@@ -50,7 +50,9 @@ halo_status hl_run_make_grid(hl_run *run, bool look)
     int64_t ranks = 1;
     HL_AGREE(run->ctx, check_grid(run, look, &ranks));
     run->grid = hl_grid_of(ranks, run->set.parallel.spatial, look ? 0 : run->ctx->rank);
-    return look ? HALO_OK : hl_team_create(run->ctx, run->set.parallel.spatial, &run->team);
+    if (!look) return hl_team_create(run->ctx, run->set.parallel.spatial, &run->team);
+    for (int k = 0; k < 3; k++) run->grid.at[k] = run->grid.part[k] > 2; /* neighbours on both sides where anybody has, and among the first, which are larger */
+    return HALO_OK;
 }
 
 static halo_status check_batch(const hl_run *run)

@@ -85,8 +85,8 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 
 /* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
 
-/* Lays out the ranks as the settings ask: run->grid and run->team; without the team to be looked at alone, for the first rank of as many as are asked for. All ranks
- * fail together where their number does not fit. Collective. */
+/* Lays out the ranks as the settings ask: run->grid and run->team; to be looked at, without the team and as that one of as many ranks as are asked for which has
+ * the most to do. All ranks fail together where their number does not fit. Collective. */
 halo_status hl_run_make_grid(hl_run *run, bool look);
 
 /* Samples of one run of a program: the largest share of any group of ranks, cut into train.accumulate parts; and how many parts there are. Not collective. */
