@@ -3,6 +3,7 @@
 #include "comm/exchange_impl.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "comm/mpi_calls.h"
 
 #include <errno.h>
@@ -98,8 +99,8 @@ static halo_status take_list(hl_exchange *x, const hl_message *message, int n)
         x->stages = (int)hl_max64(x->stages, p->m.stage + 1);
         x->remote += remote(x, p);
         if (!p->m.send || !remote(x, p)) continue;
-        x->stats.messages++;
-        x->stats.bytes += p->elements * (int64_t)(x->type == HALO_F64 ? 8 : 4);
+        x->messages++;
+        x->bytes += p->elements * (int64_t)(x->type == HALO_F64 ? 8 : 4);
     }
     return HALO_OK;
 }
@@ -218,6 +219,8 @@ void hl_exchange_destroy(hl_exchange *x)
     free(x);
 }
 
+void hl_exchange_name(hl_exchange *x, const char *name) { snprintf(x->name, sizeof(x->name), "%s", name); }
+
 /* ----------------------------------------------------------------------------------------------------------- running */
 
 static halo_status failure(const hl_exchanger *e)
@@ -289,7 +292,10 @@ halo_status hl_exchange_finish(hl_exchange *x)
         if (!atomic_load(&x->over) && atomic_load(&x->e->failed)) return failure(x->e);
         wait_arrival(x);
         if (!atomic_load(&x->over)) return failure(x->e);
-        x->stats.exposed += hl_now() - now;
+        double end = hl_now();
+        x->stats.exposed += end - now;
+        halo_context *ctx = hl_outermost(x->ctx);
+        if (hl_traced(ctx)) hl_trace_add(ctx, HL_LANE_COMPUTE, "exposed", x->name, "margins", now, end, 0);
     }
     x->under_way = false;
     x->stats.runs++;
@@ -297,11 +303,10 @@ halo_status hl_exchange_finish(hl_exchange *x)
     return HALO_OK;
 }
 
-/* Messages and bytes are of one run in `stats`. */
 void hl_exchange_stats_get(hl_exchange *x, hl_exchange_stats *stats, bool reset)
 {
     *stats = x->stats;
-    stats->messages *= x->stats.runs;
-    stats->bytes *= x->stats.runs;
-    if (reset) x->stats = (hl_exchange_stats){.messages = x->stats.messages, .bytes = x->stats.bytes};
+    stats->messages = x->messages * x->stats.runs;
+    stats->bytes = x->bytes * x->stats.runs;
+    if (reset) x->stats = (hl_exchange_stats){0};
 }

@@ -35,6 +35,8 @@ typedef struct hl_exchange_stats {
  */
 halo_status hl_exchange_create(halo_context *ctx, halo_dtype type, const hl_message *message, int messages, hl_exchange **x);
 void hl_exchange_destroy(hl_exchange *x);
+/* What traces (base/trace.h) call it; shortened to what fits. */
+void hl_exchange_name(hl_exchange *x, const char *name);
 /* Begins. `from` and `to` are host-addressable and may be one. Several exchanges may be under way. */
 halo_status hl_exchange_start(hl_exchange *x, const void *from, void *to);
 /* Gives progress to exchanges under way where no thread does; cheap. */

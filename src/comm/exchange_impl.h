@@ -28,7 +28,9 @@ struct hl_exchange {
     struct hl_exchanger *e; /* NULL: this rank is alone */
     halo_dtype type;
     int64_t number; /* of the context's exchanges */
+    char name[40];
     int parts, stages, remote;
+    int64_t messages, bytes; /* sent to others in a run */
     hl_part *part;
     char *memory;
     struct hl_exchange *sibling; /* all of the context, under its lock */
@@ -53,6 +55,7 @@ struct hl_exchange {
     bool waits;               /* started, but its last run has not left yet */
     bool runs;
     int64_t run; /* begun */
+    double begun; /* clock, of the last */
     int stage, missing;
     double progress; /* clock of the last */
     int told;        /* answers since: the other is there */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/topology.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -69,7 +70,7 @@ static halo_status begin(hl_exchange *x)
 {
     x->run++;
     x->stage = 0;
-    x->progress = hl_now();
+    x->progress = x->begun = hl_now();
     x->told = 0;
     for (int i = 0; i < x->parts; i++) {
         hl_part *p = &x->part[i];
@@ -127,8 +128,10 @@ static halo_status sends_left(hl_exchange *x, bool *all)
 
 static void arrive(hl_exchange *x)
 {
+    halo_context *ctx = hl_outermost(x->ctx);
     x->runs = false;
     x->arrival = hl_now();
+    if (hl_traced(ctx)) hl_trace_add(ctx, HL_LANE_COMMUNICATION, "exchange", x->name, NULL, x->begun, x->arrival, x->bytes);
     atomic_store(&x->over, true);
     if (x->e->threaded) sem_post(&x->arrived);
 }
