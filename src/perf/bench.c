@@ -27,7 +27,10 @@ static halo_status make_feed(hl_run *run, feed *f)
         f->x[i] = (float)z[0];
         if (i + 1 < nx) f->x[i + 1] = (float)z[1];
     }
-    for (size_t i = 0; i < ny; i++) f->y[i] = (float)hl_rng_uniform((uint64_t)run->set.seed, HL_STREAM_SYNTHETIC, i, 1) * 2 - 1;
+    for (size_t i = 0; i < ny; i++) {
+        double u = hl_rng_uniform((uint64_t)run->set.seed, HL_STREAM_SYNTHETIC, i, 1);
+        f->y[i] = (float)(o.classes > 0 ? floor(u * (double)o.classes) : 2 * u - 1);
+    }
     return HALO_OK;
 }
 
