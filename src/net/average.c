@@ -23,8 +23,8 @@ halo_status hl_program_average_now(hl_program *p)
     if (p->average == 0 || p->averaged == m->steps) return HALO_OK;
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     for (int a = 0; a < HL_ARRAYS; a++)
-        if (a != HL_GRADIENT) HL_TRY(hl_average_buffer(p, m->base[a], m->elements, m->dev->master));
-    HL_TRY(hl_average_buffer(p, m->running, m->running_elements, HALO_F32));
+        if (a != HL_GRADIENT) HL_TRY(hl_average_buffer(p, m->base[a], m->trained, m->dev->master));
+    HL_TRY(hl_average_buffer(p, m->running, m->moving, HALO_F32));
     p->averaged = m->steps;
     m->version++; /* images and norms of weights follow in the next run */
     return HALO_OK;

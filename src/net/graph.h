@@ -117,7 +117,8 @@ typedef struct hl_param_info {
     int ndim;
     int64_t dim[5];   /* (out, in, kd, kh, kw); (out, in); (C) */
     int64_t count;
-    bool trainable;   /* running statistics are not */
+    bool trainable;   /* running statistics are not, nor what a model was told to freeze */
+    bool frozen;      /* in a model: left as it is; running statistics of a norm that is frozen as a whole, too */
     bool decay;       /* weights are decayed, biases and norm parameters are not */
     halo_role role;   /* HALO_WT, HALO_B, HALO_RUN */
 } hl_param_info;

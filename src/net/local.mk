@@ -3,6 +3,7 @@
 libhalo_core_la_SOURCES += \
 	src/net/build.c \
 	src/net/file.c src/net/file.h \
+	src/net/freeze.c \
 	src/net/graph.c src/net/graph.h \
 	src/net/infer.c \
 	src/net/init.c \

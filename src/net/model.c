@@ -10,25 +10,31 @@ static bool running(const hl_param_info *p)
     return p->role == HALO_RUN;
 }
 
-/* Trainable parameters from the last layer to the first; a layer's own keep their order. Running statistics
- * in layer order, packed. */
-static void lay_out(hl_model *m)
+/* Frozen or other parameters from the last layer to the first, behind those that have places; a layer's own keep their order. Running statistics in layer
+ * order, packed. */
+static void lay_out_some(hl_model *m, bool frozen)
 {
-    int64_t unit = HL_PARAM_ALIGN / (int64_t)hl_dtype_size(m->dev->master), at = 0, run = 0;
+    int64_t unit = HL_PARAM_ALIGN / (int64_t)hl_dtype_size(m->dev->master);
     for (int layer = m->net->layers - 1; layer >= 0; layer--) {
         for (int i = 0; i < m->params; i++) {
-            if (m->param[i].layer != layer || running(&m->param[i])) continue;
-            m->offset[i] = at;
-            at += hl_round_up(m->param[i].count, unit);
+            if (m->param[i].layer != layer || running(&m->param[i]) || m->param[i].frozen != frozen) continue;
+            m->offset[i] = m->elements;
+            m->elements += hl_round_up(m->param[i].count, unit);
         }
     }
     for (int i = 0; i < m->params; i++) {
-        if (!running(&m->param[i])) continue;
-        m->offset[i] = run;
-        run += m->param[i].count;
+        if (!running(&m->param[i]) || m->param[i].frozen != frozen) continue;
+        m->offset[i] = m->running_elements;
+        m->running_elements += m->param[i].count;
     }
-    m->elements = at;
-    m->running_elements = run;
+}
+
+static void lay_out(hl_model *m)
+{
+    lay_out_some(m, false);
+    m->trained = m->elements;
+    m->moving = m->running_elements;
+    lay_out_some(m, true);
 }
 
 static halo_status alloc_cleared(hl_model *m, size_t bytes, void **ptr)
@@ -73,6 +79,7 @@ static void want_state(hl_model *m, const hl_optim_spec *optim)
     m->has_optim = optim != NULL;
     if (!optim) return;
     m->optim = *optim;
+    m->optim.freeze = NULL;
     if (m->optim.update.lr_factor == 0) m->optim.update.lr_factor = 1;
     bool adam = optim->update.kind == HALO_ADAM || optim->update.kind == HALO_ADAMW;
     m->has_state[0] = adam || optim->update.momentum != 0;
@@ -91,6 +98,7 @@ static halo_status create(halo_context *ctx, halo_device *dev, const struct halo
     m->version = 1;
     want_state(m, optim);
     HL_GOTO(st, hl_graph_params(net, &m->param, &m->params), destroy);
+    if (optim && optim->freeze && optim->freeze->n > 0) HL_GOTO(st, hl_model_freeze(m, optim->freeze), destroy);
     HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset),
             destroy);
     lay_out(m);
@@ -214,7 +222,7 @@ halo_status hl_model_gradient_range(hl_model *m, void **ptr, int64_t *elements)
         return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' is for evaluation and has no gradients",
                        m->net->name);
     *ptr = m->base[HL_GRADIENT];
-    *elements = m->elements;
+    *elements = m->trained;
     return HALO_OK;
 }
 

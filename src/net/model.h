@@ -3,7 +3,7 @@
  * model.h -- the inside of a model: where every parameter lies.
  *
  * Masters and gradients are each one allocation, in backward order (the last layer first), so that a group of
- * gradients that are complete together is a range. Every parameter starts at a multiple of 64 bytes; the few
+ * gradients that are complete together is a range; frozen ones lie behind all others. Every parameter starts at a multiple of 64 bytes; the few
  * elements between are zero and stay so, and a sum over ranks may include them. Running statistics of a norm
  * are one f32 array [2][C], as the contract has it.
  */
@@ -32,8 +32,8 @@ struct hl_model {
 
     int64_t *offset;  /* [params] in elements, in masters, gradients and states; of running statistics: in
                          `running` */
-    int64_t elements; /* of masters */
-    int64_t running_elements;
+    int64_t elements, trained; /* of masters, and those before the frozen ones */
+    int64_t running_elements, moving; /* of running statistics, and those before the frozen ones */
     void *base[HL_ARRAYS]; /* masters, gradients, state 1 and 2; NULL where absent */
     void *running;         /* f32 */
     void *norms;           /* f64 [2][params][2]: gradients, weights */
@@ -47,6 +47,10 @@ struct hl_model {
 void *hl_model_address(const hl_model *m, int param, int array);
 halo_dtype hl_model_array_dtype(const hl_model *m, int param, int array);
 int64_t hl_model_array_count(const hl_model *m, int param, int array);
+
+/* freeze.c: marks parameters; before places are given out. Whether a layer has anything to train. */
+halo_status hl_model_freeze(hl_model *m, const hl_words *patterns);
+bool hl_model_trains(const hl_model *m, int layer);
 
 /* Bytes that hl_model_create allocated, by kind. */
 size_t hl_model_weight_bytes(const hl_model *m);

@@ -14,6 +14,7 @@
 
 #include "backend/backend.h"
 #include "net/graph.h"
+#include "base/config.h"
 #include "base/json.h"
 #include "comm/reducer.h"
 #include "comm/team.h"
@@ -28,6 +29,7 @@ typedef struct hl_optim_spec {
     double weight_decay;       /* applied to parameters whose info.decay is set, of layers matched by decay_layers */
     double dense_decay;        /* < 0: same as weight_decay */
     double clip_norm;          /* 0 = off: all updates wait for the global norm */
+    const hl_words *freeze;    /* patterns of layers or parameters that stay as they are (freeze.c); read by hl_model_create alone, NULL: none */
 } hl_optim_spec;
 
 /* Allocates on the context's device and initialises parameters by the context's seed. `optim` NULL: no gradients and no state (evaluation). */
@@ -37,6 +39,8 @@ halo_status hl_model_outline(halo_context *ctx, halo_device *dev, const struct h
 void hl_model_destroy(hl_model *model);
 
 int hl_model_params(const hl_model *model, const hl_param_info **list);
+/* Whether a shell pattern is that of the parameter's name or of its layer's: "conv1/weights", "conv*". */
+bool hl_param_matches(const struct halo_network *net, const hl_param_info *p, const char *pattern);
 
 /* Which array of a parameter. */
 typedef enum hl_array { HL_MASTER = 0, HL_GRADIENT, HL_STATE1, HL_STATE2, HL_ARRAYS } hl_array;

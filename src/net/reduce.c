@@ -105,7 +105,7 @@ int hl_program_gradients(const hl_program *p, hl_gradient *list)
             latest = fmax(latest, seconds_until(p, last_writer(p, i)));
             if (n > 0) list[n - 1].hi = m->offset[i];
             list[n++] = (hl_gradient){
-                .layer = hl_layer_of(p, layer)->name, .lo = m->offset[i], .hi = m->elements, .seconds = latest};
+                .layer = hl_layer_of(p, layer)->name, .lo = m->offset[i], .hi = m->trained, .seconds = latest};
         }
     return n;
 }

@@ -12,6 +12,7 @@ libhalo_core_la_SOURCES += \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \
 	src/train/parallel.c \
+	src/train/names.c src/train/names.h \
 	src/train/part.c \
 	src/train/rundir.c \
 	src/train/runlog.c \
@@ -19,6 +20,7 @@ libhalo_core_la_SOURCES += \
 	src/train/settings.c src/train/settings.h \
 	src/train/setup.c \
 	src/train/standard.c \
+	src/train/start.c \
 	src/train/state.c \
 	src/train/trainer.c src/train/trainer.h \
 	src/train/voxels.c

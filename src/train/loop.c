@@ -350,6 +350,7 @@ halo_status hl_run_train(hl_run *run)
     HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_begin(run) : HALO_OK), destroy);
     HL_GOTO(st, hl_rundir_resume(run), destroy);
+    HL_GOTO(st, hl_run_start_from(run), destroy);
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_write_config(run) : HALO_OK), destroy);
     run->seconds_before = run->at.seconds;
     start.step = run->at.step;

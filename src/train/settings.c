@@ -30,6 +30,13 @@ static const hl_key keys[] = {
         .help = "run directory: config.yaml, log.jsonl, checkpoints/, summary.json; none: nothing is written"),
     KEY("resume", HL_SETTING_TEXT, resume, .fallback = "no", .none = "no",
         .help = "no; auto: the newest whole checkpoint in output, if any; or a checkpoint FILE"),
+    KEY("init.from", HL_SETTING_TEXT, init.from, .fallback = "none", .none = "none",
+        .help = "start from the parameters of a checkpoint FILE, or of the best one of a run's directory, as far as names are the same: {from: FILE, skip: [fc3*]}; "
+                "the optimiser begins anew"),
+    KEY("init.skip", HL_SETTING_WORDS, init.skip, .fallback = "[]",
+        .help = "layers or parameters that are not taken from there, as patterns: fc3, conv*, conv1/bias"),
+    KEY("freeze", HL_SETTING_WORDS, freeze, .fallback = "[]",
+        .help = "layers or parameters that training leaves as they are, as patterns; a frozen batch norm uses its running statistics"),
     KEY("stop_grace", HL_SETTING_SECONDS, stop_grace, .fallback = "5m", .none = "none",
         .help = "SIGTERM ends the process without a checkpoint when no step ends within this time, say because a rank is lost; none: wait for the step"),
     KEY("backend", HL_SETTING_TEXT, backend, .fallback = "auto", .none = "auto", .help = "cpu, cuda or ref; auto: the first that this machine can run"),

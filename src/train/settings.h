@@ -28,6 +28,11 @@ typedef struct hl_settings {
     int plan;
     int64_t batch, seed;
     char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX];
+    struct {
+        char from[HL_TEXT_MAX];
+        hl_words skip;
+    } init;
+    hl_words freeze;
     double stop_grace; /* seconds; -1: none */
     int64_t threads;
     int precision; /* 1: f64 */

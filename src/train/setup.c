@@ -216,7 +216,7 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
 hl_optim_spec hl_run_optim_spec(const hl_settings *set)
 {
     hl_optim_spec o = {.weight_decay = set->optimizer.weight_decay, .dense_decay = set->optimizer.dense_decay,
-                       .clip_norm = set->optimizer.clip_norm > 0 ? set->optimizer.clip_norm : 0};
+                       .clip_norm = set->optimizer.clip_norm > 0 ? set->optimizer.clip_norm : 0, .freeze = &set->freeze};
     o.update = (halo_update_params){.kind = (halo_optimizer)set->optimizer.name, .larc = (halo_larc)set->optimizer.larc,
                                     .momentum = set->optimizer.momentum, .beta1 = set->optimizer.beta1, .beta2 = set->optimizer.beta2,
                                     .eps = set->optimizer.epsilon, .lr_factor = 1, .trust = set->optimizer.trust,

@@ -12,6 +12,12 @@ tests_train_trainer_test_SOURCES = tests/train/trainer.c
 dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/train/running.test tests/train/stopping.test
 TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/running.test tests/train/stopping.test
 
+# Beginning with what another run had; and what it compares checkpoints with
+dist_check_SCRIPTS += tests/train/start.test
+TESTS += tests/train/start.test
+check_PROGRAMS += tests/train/tensors
+tests_train_tensors_SOURCES = tests/train/tensors.c
+
 # Several ranks beside one
 check_PROGRAMS += tests/train/same
 tests_train_same_SOURCES = tests/train/same.c

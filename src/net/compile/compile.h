@@ -95,6 +95,8 @@ halo_status hl_no_gradients(hl_program *p, int layer);
 halo_status hl_add_copy(hl_program *p, hl_phase phase, int layer, int from, int to, bool accumulate);
 /* Scope, eps and momentum of a norm's ops. */
 void hl_set_norm(const hl_layer *l, halo_op_desc *desc);
+/* A batch norm that is frozen as a whole: it uses its running statistics in training, too. */
+bool hl_fixed_norm(const hl_program *p, int layer);
 /* True when a concatenation can write its inputs side by side into its output as it is stored. */
 bool hl_concat_aligned(const hl_program *p, int layer);
 /* Extents of the global tensor for dropout. */

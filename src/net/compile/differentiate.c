@@ -24,10 +24,20 @@ static void find_needs(hl_program *p)
 {
     for (int i = 0; i < p->net->layers; i++) {
         const hl_layer *l = hl_layer_of(p, i);
-        p->needs[i] = has_weights(l);
+        p->needs[i] = has_weights(l) && hl_model_trains(p->model, i);
         for (int k = 0; k < l->inputs; k++) p->needs[i] = p->needs[i] || p->needs[l->input[k]];
         p->needs[i] = p->needs[i] && p->live[i];
     }
+}
+
+/* The derivative of a norm by running statistics is not among the operations of backends. */
+static halo_status check_frozen_norms(const hl_program *p)
+{
+    for (int i = 0; i < p->net->layers; i++)
+        if (p->needs[i] && hl_fixed_norm(p, i))
+            return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "'freeze' holds batch norm '%s', but what comes before it is trained: freeze that too, or not the norm",
+                           hl_layer_of(p, i)->name);
+    return HALO_OK;
 }
 
 /* Live consumers of each layer's output, an edge counted as often as it is there. */
@@ -100,6 +110,7 @@ halo_status hl_pass_differentiate(hl_program *p)
 {
     if (!p->opt.training) return HALO_OK;
     find_needs(p);
+    HL_TRY(check_frozen_norms(p));
     int *consumers;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->net->layers, sizeof(*consumers), "consumer counts", &consumers));
     count_consumers(p, consumers);

@@ -58,12 +58,13 @@ halo_status hl_convert_gradient(hl_program *p, int layer)
 
 bool hl_forms_gradients(const hl_program *p, int layer)
 {
-    return p->split[layer] || hl_grid_number(&p->grid) == 0;
+    return hl_model_trains(p->model, layer) && (p->split[layer] || hl_grid_number(&p->grid) == 0);
 }
 
 halo_status hl_no_gradients(hl_program *p, int layer)
 {
     const halo_role roles[] = {HALO_WT, HALO_B};
+    if (!hl_model_trains(p->model, layer)) return HALO_OK; /* nobody reads them */
     for (size_t i = 0; i < HL_COUNT(roles); i++) {
         int param = hl_layer_param(p, layer, roles[i]), value;
         hl_step *s;

@@ -42,10 +42,16 @@ void hl_set_norm(const hl_layer *l, halo_op_desc *desc)
     desc->groups = l->scope == HALO_NORM_GROUP ? l->groups : 0;
 }
 
-/* Evaluation has running statistics; norms of single samples have none and measure them there too. */
+bool hl_fixed_norm(const hl_program *p, int layer)
+{
+    const hl_layer *l = hl_layer_of(p, layer);
+    return l->kind == HL_LAYER_NORM && !hl_per_sample(l) && !hl_model_trains(p->model, layer);
+}
+
+/* Evaluation and frozen norms have running statistics; norms of single samples have none and measure them there too. */
 static bool measures(const hl_program *p, int layer)
 {
-    return p->opt.training || hl_per_sample(hl_layer_of(p, layer));
+    return hl_per_sample(hl_layer_of(p, layer)) || (p->opt.training && !hl_fixed_norm(p, layer));
 }
 
 static halo_status norm_op(hl_program *p, int layer, hl_step **step)
