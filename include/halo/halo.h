@@ -309,7 +309,7 @@ typedef enum halo_dtype {
  */
 typedef struct halo_trainer halo_trainer;
 
-/* CROSS_ENTROPY: the network's output channels are logits of classes 0 to C - 1; targets are class numbers, [batch 1 D H W] where it ends in a volume. */
+/* CROSS_ENTROPY: the network's output channels are logits of classes 0 to C - 1, softmax is part of the loss; targets are class numbers. */
 typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER, HALO_LOSS_CROSS_ENTROPY } halo_loss;
 typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
 typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;
@@ -344,7 +344,8 @@ HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *
                                          halo_trainer **trainer);
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
 
-/* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume, dense, C order, on several
+/* One optimiser step on x [batch C D H W] and y [batch T], or [batch C D H W] of the output where the network ends in a volume (with HALO_LOSS_CROSS_ENTROPY
+ * class numbers, [batch] or [batch 1 D H W]), dense, C order, on several
  * ranks the whole batch on each (halo_trainer_step_blocks takes parts); nothing is kept of them. lr replaces that of the options when > 0; negative or not finite
  * is HALO_ERR_USAGE. *loss (may be NULL) is the mean before the step.
  * HALO_ERR_NONFINITE: the step was not made, the message names the layer. */

@@ -150,12 +150,12 @@ halo_status halo_trainer_step_blocks(halo_trainer *t, const halo_block *x, const
     hl_wish wish = wish_of(t, t->in, &t->x_box, true);
     HL_TRY(begin(ctx, &t->x_intake, x, "x", &wish, &x_taken, &x_moves));
     if (y_block) {
-        wish = wish_of(t, t->out, &t->y_box, false);
+        wish = wish_of(t, t->y_ext, &t->y_box, false);
         halo_status st = begin(ctx, &t->y_intake, y_block, "y_block", &wish, &y_taken, &y_moves);
         if (st != HALO_OK && x_moves && st != HALO_ERR_COMM) HL_TRY(hl_redistribution_finish(t->x_intake.plan));
         HL_TRY(st);
     }
     if (x_moves) HL_TRY(hl_redistribution_finish(t->x_intake.plan));
     if (y_moves) HL_TRY(hl_redistribution_finish(t->y_intake.plan));
-    return hl_trainer_step(t, t->x_intake.type, x_taken, y_block ? y_taken : y + t->first_sample * t->outputs, lr, loss);
+    return hl_trainer_step(t, t->x_intake.type, x_taken, y_block ? y_taken : y + t->first_sample * t->truths, lr, loss);
 }

@@ -92,6 +92,9 @@ static halo_status make_room(halo_trainer *t)
     t->first_sample = hl_block_range(run->set.batch, run->grid.data, run->grid.data_at).lo;
     t->volume = t->in[0] * t->in[1] * t->in[2] * t->in[3];
     t->outputs = t->out[0] * t->out[1] * t->out[2] * t->out[3];
+    memcpy(t->y_ext, t->out, sizeof(t->y_ext));
+    if (hl_run_classes(run) > 0) t->y_ext[0] = 1;
+    t->truths = t->outputs / t->out[0] * t->y_ext[0];
     t->part = t->in[0] * hl_cells_count(&t->x_box);
     t->targets = t->outputs == t->out[0] ? t->outputs : t->out[0] * hl_cells_count(&t->y_box);
     HL_TRY(hl_calloc(run->ctx, (size_t)(t->share * t->part), sizeof(float), "a batch", &t->x));
@@ -208,8 +211,8 @@ halo_status halo_trainer_step(halo_trainer *t, const float *x, const float *y, d
     HL_TRY(hl_not_null(t->run.ctx, y, "y"));
     if (!(isfinite(lr) && lr >= 0)) return hl_fail(t->run.ctx, HALO_ERR_USAGE, "'lr' is %g, must be finite and not negative", lr);
     const float *x_part = parts_of(t->in, &t->x_box, t->share, x + t->first_sample * t->volume, t->x);
-    const float *y_part = y + t->first_sample * t->outputs;
-    if (t->outputs != t->out[0]) y_part = parts_of(t->out, &t->y_box, t->share, y_part, t->y);
+    const float *y_part = y + t->first_sample * t->truths;
+    if (t->outputs != t->out[0]) y_part = parts_of(t->y_ext, &t->y_box, t->share, y_part, t->y);
     return hl_trainer_step(t, HALO_F32, x_part, y_part, lr, loss);
 }
 
@@ -217,14 +220,14 @@ halo_status halo_trainer_step(halo_trainer *t, const float *x, const float *y, d
 static halo_status forward(halo_trainer *t, int64_t first, int64_t n, const float *x, const float *y, float *prediction, double sums[2])
 {
     hl_run *run = &t->run;
-    size_t outputs = (size_t)t->outputs, share = (size_t)t->share, given = (size_t)n, part = (size_t)t->part;
+    size_t outputs = (size_t)t->outputs, truths = (size_t)t->truths, share = (size_t)t->share, given = (size_t)n, part = (size_t)t->part;
     hl_batch b = {.dtype = HALO_F32, .x = t->x, .y = y ? t->y : NULL, .weight = t->weight};
     hl_step_result r;
     const float *from = parts_of(t->in, &t->x_box, n, x + first * t->volume, t->x);
     if (from != t->x) memcpy(t->x, from, given * part * sizeof(float));
     memset(t->x + given * part, 0, (share - given) * part * sizeof(float));
-    memset(t->y, 0, share * outputs * sizeof(float));
-    if (y) memcpy(t->y, y + (size_t)first * outputs, given * outputs * sizeof(float));
+    memset(t->y, 0, share * truths * sizeof(float));
+    if (y) memcpy(t->y, y + (size_t)first * truths, given * truths * sizeof(float));
     for (size_t i = 0; i < share; i++) t->weight[i] = i < given ? 1 : 0;
     HL_TRY(hl_program_evaluate(run->eval, &b, t->prediction, y ? &r : NULL));
     if (prediction) memcpy(prediction + (size_t)first * outputs, t->prediction, given * outputs * sizeof(float));

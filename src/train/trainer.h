@@ -28,9 +28,10 @@ struct halo_trainer {
     int64_t share;           /* samples of a step that this rank's group takes: from first_sample on */
     int64_t first_sample;
     int64_t in[4], out[4];   /* of a whole sample, C D H W; numbers: T 1 1 1 */
+    int64_t y_ext[4];        /* of its targets: those of the output, or a class number for all its channels */
     hl_cells x_box, y_box;   /* this rank's part of a sample */
-    int64_t volume, outputs; /* values of a whole sample and its targets */
-    int64_t part, targets;   /* of this rank's part of them */
+    int64_t volume, outputs, truths; /* values of a whole sample, of what is made of it, and of its targets */
+    int64_t part, targets;   /* of this rank's part of sample and output */
     /* room for `share` of them: a part of a batch, the last samples of a prediction */
     float *x, *y, *prediction;
     double *weight;

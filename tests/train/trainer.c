@@ -47,6 +47,38 @@ static void train(halo_trainer *t, const float *x, const float *y)
     tap_ok(good && fabs(mean - sum) <= 1e-4 * sum, "5 samples in batches of 2: the loss %g is the mean square over all voxels, %g", mean, sum);
 }
 
+/* Two classes of cells, told apart by one channel; 5 samples in batches of 2. */
+static void train_classes(halo_context *ctx, const halo_network *net, const float *x)
+{
+    static float label[SAMPLES * CELLS], logit[SAMPLES * 2 * CELLS];
+    halo_trainer *t;
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    double first = NAN, last = NAN, mean = NAN, sum = 0;
+    int right = 0;
+    o.batch = BATCH, o.loss = HALO_LOSS_CROSS_ENTROPY, o.lr = 0.3;
+    for (int i = 0; i < SAMPLES * CELLS; i++) label[i] = x[i] > 0.5f;
+    if (halo_trainer_create(ctx, net, &o, &t) != HALO_OK) tap_bail("trainer: %s", halo_error_message(ctx));
+    for (int step = 0; step < 60; step++) {
+        int at = step % 2 * BATCH;
+        if (halo_trainer_step(t, x + at * CELLS, label + at * CELLS, 0, step == 0 ? &first : &last) != HALO_OK) break;
+    }
+    tap_ok(last < 0.5 * first, "the cross entropy of cells falls from %g to %g", first, last);
+    bool good = halo_trainer_predict(t, SAMPLES, x, logit) == HALO_OK && halo_trainer_evaluate(t, SAMPLES, x, label, &mean) == HALO_OK;
+    for (int s = 0; s < SAMPLES; s++)
+        for (int i = 0; i < CELLS; i++) {
+            double a = (double)logit[2 * s * CELLS + i], b = (double)logit[(2 * s + 1) * CELLS + i];
+            bool one = label[s * CELLS + i] > 0;
+            sum += log1p(exp(one ? a - b : b - a)) / (SAMPLES * CELLS);
+            right += (b > a) == one;
+        }
+    tap_ok(good && fabs(mean - sum) <= 1e-5 * sum, "predictions are logits: their loss is %g, as evaluated: %g", sum, mean);
+    tap_ok(right > 0.95 * SAMPLES * CELLS, "%d of %d cells have their class", right, SAMPLES * CELLS);
+    label[7] = 2;
+    halo_status st = halo_trainer_step(t, x, label, 0, NULL);
+    tap_ok(st == HALO_ERR_NONFINITE && strstr(halo_error_message(ctx), "a target is no class number from 0 to 1"), "refused: %s", halo_error_message(ctx));
+    halo_trainer_destroy(t);
+}
+
 /* USAGE, and the message has `words`. */
 static void refused(const halo_context *ctx, halo_status st, const char *words)
 {
@@ -175,6 +207,7 @@ int main(void)
     tap_ok(st == HALO_OK, "a trainer of a network that ends in a volume: %s", st == HALO_OK ? "made" : halo_error_message(ctx));
     if (t) {
         train(t, x, y);
+        train_classes(ctx, net, x);
         check_null(ctx, net, t, x, y);
         check_lr(ctx, t, x, y);
         check_options(ctx, net);
