@@ -5,6 +5,8 @@
  * The communicator is duplicated, so halo's messages never meet the caller's. Ranks are ordered so that those of one node are neighbours: where the
  * caller's are not, halo's rank differs from the caller's (halo_mpi_rank). With MPI_THREAD_MULTIPLE gradients are summed by a thread while the
  * backward pass goes on; with less they are summed between its steps, by calls from the thread that calls halo.
+ *
+ * Trainers of such a context are of all its ranks together (halo_trainer_create), and take samples that are spread over them (halo_trainer_step_blocks).
  */
 #ifndef HALO_HALO_MPI_H
 #define HALO_HALO_MPI_H
