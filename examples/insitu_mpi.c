@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     options.batch = MATERIALS;
     options.optimizer = HALO_SGD;
     options.lr = 2e-3;
-    for (int i = 0; i < 3 && argc > 3; i++) options.spatial[i] = atoi(argv[i + 1]);
+    for (int i = 0; i < 3 && argc > 3; i++) options.spatial[i] = strtol(argv[i + 1], NULL, 10);
     if (s.now && s.next) code = run(&s, &options, argc > 4 ? argv[4] : NULL);
     free(s.now);
     free(s.next);
