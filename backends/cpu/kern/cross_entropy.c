@@ -4,7 +4,8 @@
  *
  *   m = max_c x[c],  z = sum_c exp(x[c] - m),  loss = m - x[t] + log z,  dx[c] = exp(x[c] - m) / z - [c = t]
  *
- * z lies between 1 and the number of classes: a float holds it as well as the exponentials are known. Losses are summed in double.
+ * z lies between 1 and the number of classes: a float holds it as well as the exponentials are known. Losses are summed in double; the logarithm is taken of
+ * the product of some z, which is far from the largest double.
  */
 #include "elementary.h"
 #include "kern.h"
@@ -37,6 +38,19 @@ static void exponentials(float *x, int64_t classes, int64_t step, int64_t n, con
     }
 }
 
+/* sum_i log z[i] */
+static double logarithms(const float *z, int64_t n)
+{
+    enum { TOGETHER = 8 }; /* 2^31 classes at most: 2^248 */
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += TOGETHER) {
+        double product = 1;
+        for (int64_t k = i; k < n && k < i + TOGETHER; k++) product *= (double)z[k];
+        sum += log(product);
+    }
+    return sum;
+}
+
 static bool is_class(float t, int64_t classes) { return t >= 0 && t < (float)classes && t == (float)(int64_t)t; }
 
 static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
@@ -46,7 +60,7 @@ static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, con
     largest(x, classes, step, n, m);
     for (int64_t i = 0; i < n; i++) sum += is_class(t[i], classes) ? (double)m[i] - (double)x[(int64_t)t[i] * step + i] : (double)NAN;
     exponentials(x, classes, step, n, m, z);
-    for (int64_t i = 0; i < n; i++) sum += log((double)z[i]);
+    sum += logarithms(z, n);
     if (!derivative) return sum;
     for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale / z[i] : NAN;
     for (int64_t c = 0; c < classes; c++) {
