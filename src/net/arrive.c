@@ -113,6 +113,7 @@ halo_status hl_backward_and_sum(hl_program *p, bool update)
         HL_TRY(hl_run_step(p, &p->step[i]));
         tell_complete(p, i);
         hl_reducer_poll(p->reducer);
+        HL_TRY(hl_run_poll(p));
         if (update) HL_TRY(update_arrived(p, i, &held));
     }
     return update ? update_rest(p, held) : hl_reducer_finish(p->reducer);

@@ -138,6 +138,8 @@ typedef struct hl_transfer {
     int layer, from, to;
     bool add;                           /* GATHER: to what is there */
     int64_t margin[3][2], near[3][2];   /* FOLD: as those of values */
+    int64_t bytes;                      /* that this process sends to others, each time; from choose on */
+    int messages;                       /* in so many */
     hl_exchange *exchange;              /* bound */
 } hl_transfer;
 
@@ -160,7 +162,8 @@ typedef struct hl_arrival {
 
 /* For tests: what a pass would do is left out. */
 typedef struct hl_compile_switches {
-    bool no_fuse, no_inplace, no_reuse, no_alone;
+    bool no_fuse, no_inplace, no_reuse, no_alone, no_overlap;
+    bool cut_all; /* into interior and border, however small */
 } hl_compile_switches;
 
 struct hl_program {
@@ -227,6 +230,8 @@ struct hl_program {
 halo_status hl_execute(hl_program *p, hl_step *s);
 /* ...timed and traced where that is on, statistics of norms merged. */
 halo_status hl_run_step(hl_program *p, hl_step *s);
+/* Progress for transfers where no thread gives it. */
+halo_status hl_run_poll(hl_program *p);
 /* Data up and the forward phase, no loss. Between the device's enter and leave. */
 halo_status hl_run_forward(hl_program *p, const hl_batch *batch);
 /* x[n] becomes its mean over all ranks. Collective. */
@@ -239,6 +244,7 @@ halo_status hl_backward_and_sum(hl_program *p, bool update);
 
 /* transfer.c: a new one, as a start and a finish, appended; the messages of this process for it, once geometry is set: list freed by the caller. */
 halo_status hl_transfer_new(hl_program *p, const hl_transfer *t, hl_phase phase);
+halo_status hl_transfer_count(hl_program *p, hl_transfer *t);
 halo_status hl_transfer_messages(const hl_program *p, const hl_transfer *t, hl_message **list, int *n);
 
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */

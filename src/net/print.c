@@ -21,7 +21,7 @@ static void text_of_margin(const hl_value *v, char *out, size_t size)
     for (int a = 0; a < 3; a++) {
         if (!v->margin[a][0] && !v->margin[a][1]) continue;
         at += snprintf(out + at, size - (size_t)at, "%s%c%" PRId64 ",%" PRId64 "%s", at ? " " : "", "dhw"[a],
-                       v -> margin[a][0], v -> margin[a][1], v -> mode[a] == HALO_MARGIN_WRAP ? "~" : "");
+                       v->margin[a][0], v->margin[a][1], v->mode[a] == HALO_MARGIN_WRAP ? "~" : v->mode[a] == HALO_MARGIN_KEEP ? "<>" : "");
     }
 }
 
@@ -55,6 +55,13 @@ static void print_values(const hl_program *p, hl_str *out)
     }
 }
 
+/* What travels; bytes stand in their column. */
+static void add_transfer(const hl_transfer *t, hl_str *out)
+{
+    static const char *const kinds[] = {"margins", "margins back", "all blocks"};
+    hl_str_addf(out, " %s, %d message%s", kinds[t->kind], t->messages, HL_S(t->messages));
+}
+
 /* "x=3 wt=conv1/weights y=4". Parameters by name, the rest by number. */
 static void add_uses(const hl_program *p, const hl_step *s, hl_str *out)
 {
@@ -70,6 +77,7 @@ static void add_uses(const hl_program *p, const hl_step *s, hl_str *out)
             hl_str_addf(out, "[c %" PRId64 "+%" PRId64 "]", s->use[r].c_lo, s->use[r].c_ext);
     }
     if (s->image >= 0) hl_str_addf(out, " image=%d", s->image);
+    if (s->kind == HL_STEP_START) add_transfer(&p->transfer[s->transfer], out);
     if (s->desc.accumulate) hl_str_add(out, " +=");
 }
 
@@ -130,6 +138,9 @@ static void print_totals(const hl_program *p, hl_str *out)
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
                 (double)info.scratch_bytes / mib);
+    if (hl_grid_split(&p->grid))
+        hl_str_addf(out, "%.3f MiB of margins sent forward, %.3f backward, in %" PRId64 " messages; %.3f MiB of blocks sent to all of the group\n",
+                    (double)info.traffic.halo_bytes[0] / mib, (double)info.traffic.halo_bytes[1] / mib, info.traffic.halo_messages, (double)info.traffic.gather_bytes / mib);
     hl_str_addf(out, "items: independent pieces of work, as dealt to %d thread%s; best: the part of these that they can keep busy\n",
                 p->ctx->threads, HL_S(p->ctx->threads));
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * program.c -- the chain of passes, and what a program says of itself. With one rank nothing is exchanged or reduced:
- * the pass that starts communication early and ends it late comes between margins and choose with src/comm.
- */
+/* program.c -- the chain of passes, and what a program says of itself. */
 #include "net/compile/compile.h"
 
 #include <stdio.h>
@@ -13,8 +10,8 @@ static const struct {
 } passes[] = {
     {"shape", hl_pass_shape},         {"place", hl_pass_place},   {"differentiate", hl_pass_differentiate},
     {"precision", hl_pass_precision}, {"lower", hl_pass_lower},   {"inplace", hl_pass_inplace},
-    {"margins", hl_pass_margins},     {"choose", hl_pass_choose}, {"fit", hl_pass_fit},
-    {"bind", hl_pass_bind},
+    {"margins", hl_pass_margins},     {"overlap", hl_pass_overlap}, {"choose", hl_pass_choose},
+    {"fit", hl_pass_fit},             {"bind", hl_pass_bind},
 };
 
 static halo_status int_array(halo_context *ctx, size_t n, int **out)
@@ -56,7 +53,7 @@ static halo_status check_options(const hl_model *m, const hl_compile_options *o)
         if (strcmp(o->after, passes[i].name) == 0) return HALO_OK;
     return hl_fail(m->ctx, HALO_ERR_USAGE,
                    "no pass '%s'; they are shape, place, differentiate, precision, lower, inplace, margins, "
-                   "choose, fit, bind",
+                   "overlap, choose, fit, bind",
                    o->after);
 }
 
@@ -150,9 +147,39 @@ void hl_program_output_box(const hl_program *p, int64_t lo[3], int64_t ext[3])
     memcpy(ext, v->ext + HALO_D, 3 * sizeof(*ext));
 }
 
+static void add_traffic(const hl_transfer *t, hl_phase phase, int64_t bytes, int64_t messages, hl_traffic *out)
+{
+    if (t->kind == HL_TRANSFER_GATHER) {
+        out->gather_bytes += bytes;
+        return;
+    }
+    out->halo_bytes[phase == HL_PHASE_BACKWARD] += bytes;
+    out->halo_messages += messages;
+}
+
+hl_traffic hl_program_counted(const hl_program *p)
+{
+    hl_traffic out = {.runs = 0};
+    for (int i = 0; i < p->steps; i++) {
+        const hl_step *s = &p->step[i];
+        hl_exchange_stats stats = {.runs = 0};
+        if (s->kind != HL_STEP_START || !p->transfer[s->transfer].exchange) continue;
+        hl_exchange_stats_get(p->transfer[s->transfer].exchange, &stats, false);
+        add_traffic(&p->transfer[s->transfer], s->phase, stats.bytes, stats.messages, &out);
+        out.runs = hl_max64(out.runs, stats.runs);
+        out.exposed += stats.exposed;
+    }
+    return out;
+}
+
 void hl_program_info_get(const hl_program *p, hl_program_info *info)
 {
     *info = (hl_program_info){.layout = p->layout, .input_layout = p->input_layout};
+    for (int i = 0; i < p->steps; i++)
+        if (p->step[i].kind == HL_STEP_START) {
+            const hl_transfer *t = &p->transfer[p->step[i].transfer];
+            add_traffic(t, p->step[i].phase, t->bytes, t->messages, &info->traffic);
+        }
     info->parameters = hl_graph_param_count(p->net);
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
@@ -207,7 +234,7 @@ void hl_program_op(const hl_program *p, int i, hl_op_info *info)
         .impl = s->choice.impl,
         .reference = s->choice.reference,
         .flops = s->flops,
-        .bytes = s->bytes,
+        .bytes = s->kind == HL_STEP_START ? (double)p->transfer[s->transfer].bytes : s->bytes,
         .seconds = median,
         .seconds_least = least,
         .items = s->choice.items,

@@ -76,8 +76,8 @@ typedef struct hl_compile_options {
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
-    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins choose
-                             * fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
+    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins
+                             * overlap choose fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
 } hl_compile_options;
 
@@ -163,6 +163,15 @@ const char *hl_program_find_nonfinite(hl_program *program);
 
 /* ---------------------------------------------------------------------------------------------------------- explain */
 
+/* What a process sends to the others of its spatial group. */
+typedef struct hl_traffic {
+    int64_t halo_bytes[2]; /* margins: forward; and backward, those of gradients and what is sent back */
+    int64_t halo_messages; /* of both */
+    int64_t gather_bytes;  /* blocks of tensors that are not split any more, both ways */
+    int64_t runs;          /* counted: of the transfer that ran most often */
+    double exposed;        /* counted: seconds that computing waited */
+} hl_traffic;
+
 typedef struct hl_program_info {
     int64_t parameters;
     double flops_forward, flops_step;
@@ -171,7 +180,11 @@ typedef struct hl_program_info {
     int references;  /* ops that got a reference implementation */
     halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */
     int ops;
+    hl_traffic traffic; /* of a step of this rank */
 } hl_program_info;
+
+/* What the ranks that really ran this program sent since it was made. Not collective. */
+hl_traffic hl_program_counted(const hl_program *program);
 
 typedef struct hl_op_info {
     const char *name; /* "conv1"; of updates, norms and weight images the parameter: "conv1/weights" */

@@ -56,9 +56,14 @@ halo_status hl_run_step(hl_program *p, hl_step *s)
     return HALO_OK;
 }
 
+halo_status hl_run_poll(hl_program *p) { return p->transfers > 0 && p->opt.team ? hl_exchange_poll(p->opt.team->group) : HALO_OK; }
+
 halo_status hl_run_phase(hl_program *p, hl_phase phase)
 {
-    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) HL_TRY(hl_run_step(p, &p->step[i]));
+    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) {
+        HL_TRY(hl_run_step(p, &p->step[i]));
+        HL_TRY(hl_run_poll(p));
+    }
     return HALO_OK;
 }
 

@@ -150,6 +150,21 @@ halo_status hl_transfer_messages(const hl_program *p, const hl_transfer *t, hl_m
     return HALO_OK;
 }
 
+halo_status hl_transfer_count(hl_program *p, hl_transfer *t)
+{
+    hl_message *message;
+    int n;
+    HL_TRY(hl_transfer_messages(p, t, &message, &n));
+    t->bytes = t->messages = 0;
+    for (int i = 0; i < n; i++) {
+        if (!message[i].send || message[i].peer == (int)hl_grid_number(&p->grid)) continue;
+        t->messages++;
+        t->bytes += hl_region_elements(&message[i].region) * (int64_t)hl_dtype_size(p->value[t->to].dtype);
+    }
+    free(message);
+    return HALO_OK;
+}
+
 halo_status hl_transfer_new(hl_program *p, const hl_transfer *t, hl_phase phase)
 {
     HL_TRY(hl_grow(p->ctx, &p->transfer, &p->transfer_cap, (size_t)p->transfers + 1, sizeof(*p->transfer), "transfers between ranks"));

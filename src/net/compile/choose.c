@@ -213,7 +213,7 @@ static halo_status make_images(hl_program *p)
     return hl_sort_steps(p);
 }
 
-static void count_costs(hl_program *p)
+static halo_status count_costs(hl_program *p)
 {
     p->scratch_bytes = 0;
     for (int i = 0; i < p->steps; i++) {
@@ -223,6 +223,8 @@ static void count_costs(hl_program *p)
         p->step[i].bytes = c.bytes;
         if (p->step[i].choice.scratch > p->scratch_bytes) p->scratch_bytes = p->step[i].choice.scratch;
     }
+    for (int i = 0; i < p->transfers; i++) HL_TRY(hl_transfer_count(p, &p->transfer[i]));
+    return HALO_OK;
 }
 
 halo_status hl_pass_choose(hl_program *p)
@@ -237,6 +239,5 @@ halo_status hl_pass_choose(hl_program *p)
     hl_choices_close(choices);
     HL_TRY(st);
     HL_TRY(make_images(p));
-    count_costs(p);
-    return HALO_OK;
+    return count_costs(p);
 }

@@ -26,6 +26,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/inplace.c \
 	src/net/compile/lower.c \
 	src/net/compile/margins.c \
+	src/net/compile/overlap.c \
 	src/net/compile/place.c \
 	src/net/compile/precision.c \
 	src/net/compile/shape.c \
