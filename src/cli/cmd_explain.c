@@ -45,6 +45,7 @@ static int print_json(hl_invocation *inv, hl_run *run)
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
     hl_json_int(&j, "ranks", run->grid.data * hl_grid_group(&run->grid));
     hl_json_int(&j, "read_bytes_sample", hl_run_read_bytes(run));
+    hl_json_int(&j, "loader_bytes", hl_run_loader_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
     hl_ops_json(run->train, NULL, &j);

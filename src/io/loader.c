@@ -9,7 +9,7 @@
  * Of each sample it reads the cells that it is asked for. Those of a turned and shifted sample are cells of the sample
  * in the file (cells.h): these are read, and turned.
  *
- * The ring has prefetch + 2 slots: one that the consumer holds, one being filled, the rest ready. A slot is
+ * The ring has prefetch + 1 slots: one that the consumer holds, one being filled, the rest ready. A slot is
  * in one state at a time:
  *
  *     free -> filling (the thread, without the lock) -> ready -> held (the consumer) -> free
@@ -517,7 +517,7 @@ static halo_status allocate(hl_loader *l)
     l->cells = l->source->info.ext[0] * hl_cells_count(&l->x.cells);
     l->values = l->source->info.targets * hl_cells_count(&l->y.cells);
     l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
-    l->slots = l->o.prefetch ? l->o.prefetch + 2 : 2;
+    l->slots = l->o.prefetch + 1;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
     HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));

@@ -88,13 +88,27 @@ static size_t bytes_of_value(hl_run *run)
     return bytes;
 }
 
-int64_t hl_run_read_bytes(hl_run *run)
+/* Values that a rank takes of a sample and of its targets, where these are volumes. */
+static void count_values(const hl_run *run, int64_t *x, int64_t *y)
 {
     const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out;
-    const hl_program *program = run->train ? run->train : run->eval;
     hl_loader_options o = {0};
-    hl_run_cells(run, program, &o);
-    int64_t bytes = in[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2] * (int64_t)bytes_of_value(run);
-    bool volumes = out[1] * out[2] * out[3] > 1;
-    return volumes ? bytes + out[0] * o.y.ext[0] * o.y.ext[1] * o.y.ext[2] * (int64_t)sizeof(float) : bytes;
+    hl_run_cells(run, run->train ? run->train : run->eval, &o);
+    *x = in[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2];
+    *y = out[1] * out[2] * out[3] > 1 ? (o.classes ? 1 : out[0]) * o.y.ext[0] * o.y.ext[1] * o.y.ext[2] : 0;
+}
+
+int64_t hl_run_read_bytes(hl_run *run)
+{
+    int64_t x, y;
+    count_values(run, &x, &y);
+    return x * (int64_t)bytes_of_value(run) + y * (int64_t)sizeof(float);
+}
+
+int64_t hl_run_loader_bytes(hl_run *run)
+{
+    const hl_settings *s = &run->set;
+    int64_t x, y, f = (int64_t)sizeof(float), share = hl_run_part(run) * hl_run_parts(run);
+    count_values(run, &x, &y);
+    return (s->data.prefetch + 1) * share * (x + y) * f + x * (int64_t)bytes_of_value(run) + (s->data.augment != HL_AUGMENT_NONE ? (x + y) * f : 0);
 }

@@ -101,6 +101,8 @@ int hl_run_classes(const hl_run *run);
 halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch);
 /* Bytes of a file that this rank reads for a sample, margin and target volumes included; of a contiguous file exactly these. Not collective. */
 int64_t hl_run_read_bytes(hl_run *run);
+/* Memory of the loader of the training data: batches read ahead, and a sample as it is read and before it is turned. Not collective. */
+int64_t hl_run_loader_bytes(hl_run *run);
 
 /* Cuts what a loader gave into these parts (part.c). */
 typedef struct hl_part {
