@@ -373,6 +373,10 @@ typedef struct halo_block {
  */
 HALO_API halo_status halo_trainer_step_blocks(halo_trainer *trainer, const halo_block *x, const float *y, const halo_block *y_block, double lr, double *loss);
 
+/* Predictions for one batch of such samples, into the memory of `prediction`'s data: of the array [batch T 1 1 1], or [batch C D H W] where the network ends in a volume,
+ * each rank gets the box that it asks for, f32, which others may ask for too. Collective. */
+HALO_API halo_status halo_trainer_predict_blocks(halo_trainer *trainer, const halo_block *x, const halo_block *prediction);
+
 /* prediction [samples T], or volumes, for x [samples C D H W], any number of samples; running statistics are used, nothing is dropped. */
 HALO_API halo_status halo_trainer_predict(halo_trainer *trainer, int64_t samples, const float *x, float *prediction);
 

@@ -7,6 +7,7 @@
  * that has them. Where all want what they have, dense, the program reads the caller's memory.
  */
 #include "io/convert.h"
+#include "train/deliver.h"
 #include "train/trainer.h"
 
 /* ------------------------------------------------------------------------------------------------------------- blocks */
@@ -158,4 +159,63 @@ halo_status halo_trainer_step_blocks(halo_trainer *t, const halo_block *x, const
     if (x_moves) HL_TRY(hl_redistribution_finish(t->x_intake.plan));
     if (y_moves) HL_TRY(hl_redistribution_finish(t->y_intake.plan));
     return hl_trainer_step(t, t->x_intake.type, x_taken, y_block ? y_taken : y + t->first_sample * t->truths, lr, loss);
+}
+
+/* -------------------------------------------------------------------------------------------------------- predictions */
+
+/* What of the array of predictions this rank's program makes: numbers are made by all of a group, and so is a volume that no rank has a part of; the first of it counts. */
+static hl_held made_by(const halo_trainer *t)
+{
+    hl_wish w = wish_of(t, t->out, &t->y_box, false);
+    if (t->outputs == t->out[0])
+        for (int a = HALO_D; a < HALO_DIMS; a++) w.cells.axis[a] = (hl_range){0, 1};
+    if (!hl_delivers(&t->run, &t->y_box, t->out + 1, hl_grid_number(&t->run.grid))) w.cells.axis[HALO_N].hi = w.cells.axis[HALO_N].lo;
+    return hl_held_dense(&w.cells);
+}
+
+static halo_status plan_outlet(halo_trainer *t, const halo_block *b)
+{
+    static const bool periodic[HALO_DIMS] = {false};
+    const int64_t extent[HALO_DIMS] = {t->run.set.batch, t->out[0], t->out[1], t->out[2], t->out[3]};
+    hl_intake *i = &t->outlet;
+    hl_intake_free(i);
+    i->block = *b;
+    i->have = made_by(t);
+    i->want = piece_of(b);
+    return hl_redistribution_create(t->run.ctx, HALO_F32, extent, periodic, &i->have, &i->want, &i->plan);
+}
+
+static halo_status check_outlet(halo_trainer *t, const halo_block *b)
+{
+    const int64_t extent[HALO_DIMS] = {t->run.set.batch, t->out[0], t->out[1], t->out[2], t->out[3]};
+    hl_cuboid whole = hl_cuboid_whole(extent);
+    HL_TRY(check(t->run.ctx, b, "prediction"));
+    hl_cuboid cells = cells_of(b);
+    if (b->type != HALO_F32) return hl_fail(t->run.ctx, HALO_ERR_USAGE, "'prediction': type %d, but predictions are f32", (int)b->type);
+    if (hl_cuboid_cells(&cells) == 0 || hl_cuboid_inside(&cells, &whole)) return HALO_OK;
+    return hl_fail(t->run.ctx, HALO_ERR_USAGE, "'prediction': cells beyond %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " are asked for", extent[0], extent[1],
+                   extent[2], extent[3], extent[4]);
+}
+
+halo_status halo_trainer_predict_blocks(halo_trainer *t, const halo_block *x, const halo_block *prediction)
+{
+    const void *x_taken;
+    bool x_moves;
+    HL_TRY(hl_not_null(t ? t->run.ctx : NULL, t, "trainer"));
+    halo_context *ctx = t->run.ctx;
+    halo_status st = check_outlet(t, prediction);
+    HL_TRY(hl_agree(ctx, st));
+    double changed = !t->outlet.plan || !same(prediction, &t->outlet.block);
+    HL_TRY(hl_comm_max(ctx, &changed, 1));
+    if (changed > 0) HL_TRY(plan_outlet(t, prediction));
+    hl_wish wish = wish_of(t, t->in, &t->x_box, true);
+    HL_TRY(begin(ctx, &t->x_intake, x, "x", &wish, &x_taken, &x_moves));
+    if (x_moves) HL_TRY(hl_redistribution_finish(t->x_intake.plan));
+    void *to = (void *)(uintptr_t)prediction->data;
+    bool here = hl_redistribution_none(t->outlet.plan);
+    hl_batch b = {.dtype = t->x_intake.type, .x = x_taken};
+    HL_TRY(hl_agree(ctx, hl_program_evaluate(t->run.eval, &b, here && to ? to : t->prediction, NULL)));
+    if (here) return HALO_OK;
+    HL_TRY(hl_redistribution_start(t->outlet.plan, t->prediction, to));
+    return hl_redistribution_finish(t->outlet.plan);
 }

@@ -154,6 +154,7 @@ void halo_trainer_destroy(halo_trainer *t)
     if (!t) return;
     hl_intake_free(&t->x_intake);
     hl_intake_free(&t->y_intake);
+    hl_intake_free(&t->outlet);
     hl_reducer_destroy(t->run.reducer);
     hl_program_destroy(t->run.train);
     hl_program_destroy(t->run.eval);

@@ -35,7 +35,7 @@ struct halo_trainer {
     /* room for `share` of them: a part of a batch, the last samples of a prediction */
     float *x, *y, *prediction;
     double *weight;
-    hl_intake x_intake, y_intake;
+    hl_intake x_intake, y_intake, outlet; /* the last the other way: from what this rank makes to its block */
 };
 
 /* One step on the share of this rank, x [share, C, part] and y [share, targets]. Collective. */

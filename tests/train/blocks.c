@@ -168,6 +168,45 @@ static double weights_apart(halo_trainer *t, halo_trainer *one)
     return worst;
 }
 
+/* Predictions of blocks into random boxes, beside those of one rank. */
+static double predict(halo_trainer *t, halo_trainer *one, bool volume)
+{
+    const int64_t xe[HALO_DIMS] = {BATCH, C, D, H, W}, ye[HALO_DIMS] = {BATCH, volume ? 1 : OUT, volume ? D : 1, volume ? H : 1, volume ? W : 1};
+    int64_t ny = ye[0] * ye[1] * ye[2] * ye[3] * ye[4];
+    float *x = check_alloc(BATCH * CELLS, 4), *want = check_alloc(ny, 4);
+    hl_cuboid *xs = check_alloc(ctx->ranks, sizeof(*xs)), mine;
+    double worst = 0;
+    for (int64_t i = 0; i < BATCH * CELLS; i++) x[i] = (float)value(i, 55);
+    check_status(self, halo_trainer_predict(one, BATCH, x, want), "predict");
+    for (int k = 0; k < 4; k++) {
+        cut(xe, xs, ctx->ranks);
+        for (int r = 0; r < ctx->ranks; r++) /* the last time everything to all */
+            for (int a = 0; a < HALO_DIMS; a++) {
+                int64_t lo = k == 3 ? 0 : draw(ye[a]), hi = k == 3 ? ye[a] : lo + draw(ye[a] - lo + 1);
+                if (r == ctx->rank) mine.axis[a] = (hl_range){lo, hi};
+            }
+        halo_block xb = block_of(&xs[ctx->rank], xe, HALO_I16, 55), yb = block_of(&mine, ye, HALO_F32, 0);
+        check_status(ctx, halo_trainer_predict_blocks(t, &xb, &yb), "predict");
+        int64_t c[HALO_DIMS];
+        for (c[0] = 0; c[0] < yb.extents[0]; c[0]++)
+            for (c[1] = 0; c[1] < yb.extents[1]; c[1]++)
+                for (c[2] = 0; c[2] < yb.extents[2]; c[2]++)
+                    for (c[3] = 0; c[3] < yb.extents[3]; c[3]++)
+                        for (c[4] = 0; c[4] < yb.extents[4]; c[4]++) {
+                            int64_t global = 0, local = 0;
+                            for (int a = 0; a < HALO_DIMS; a++) {
+                                global = global * ye[a] + yb.lo[a] + c[a];
+                                local += c[a] * yb.stride[a];
+                            }
+                            worst = check_worse(worst, apart((double)((const float *)yb.data)[local], (double)want[global]));
+                        }
+        free((void *)(uintptr_t)xb.data);
+        free((void *)(uintptr_t)yb.data);
+    }
+    free(x), free(want), free(xs);
+    return worst;
+}
+
 static void train(bool volume, const int64_t spatial[3])
 {
     static const halo_dtype types[] = {HALO_F32, HALO_F64, HALO_F16, HALO_U8, HALO_I16, HALO_I32};
@@ -181,6 +220,8 @@ static void train(bool volume, const int64_t spatial[3])
     claim(worst <= 1e-4, sentence, worst);
     worst = weights_apart(t, one);
     claim(worst <= 1e-3 && halo_trainer_steps(t) == 18, "and so are the weights", worst);
+    worst = predict(t, one, volume);
+    claim(worst <= 1e-3, "and predictions, into boxes of their own", worst);
     halo_trainer_destroy(t);
     halo_trainer_destroy(one);
 }
