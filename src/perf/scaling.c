@@ -47,7 +47,8 @@ static halo_status one_row(halo_context *ctx, const hl_settings *set, int64_t ba
 {
     halo_context *sub = NULL;
     hl_settings own = *set;
-    *row = (hl_scaling_row){.ranks = ranks, .batch = batch < ranks ? 0 : batch, .step = NAN, .predicted = NAN};
+    int64_t group = set->parallel.spatial[0] * set->parallel.spatial[1] * set->parallel.spatial[2]; /* of ranks that hold samples together */
+    *row = (hl_scaling_row){.ranks = ranks, .batch = batch * group < ranks ? 0 : batch, .step = NAN, .predicted = NAN};
     if (row->batch == 0) return HALO_OK;
     own.batch = batch;
     HL_TRY(hl_comm_subset(ctx, ranks, &sub));
