@@ -261,7 +261,10 @@ halo_status hl_lower_loss(hl_program *p)
     s->use[HALO_SW] = hl_use_of(p->weight);
     s->use[HALO_STAT] = hl_use_of(p->loss);
     if (p->g[last] >= 0) s->use[HALO_DX] = hl_use_of(p->g[last]);
-    if (p->split[last]) hl_set_global(p, last, &s->desc);
+    if (p->split[last]) {
+        hl_set_global(p, last, &s->desc);
+        s->desc.global_ext[HALO_C] = p->value[p->target].ext[HALO_C]; /* of targets: class numbers are one channel */
+    }
     s->desc.loss = p->opt.loss;
     s->desc.delta = p->opt.huber_delta > 0 ? p->opt.huber_delta : 1;
     return HALO_OK;
