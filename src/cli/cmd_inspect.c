@@ -3,12 +3,14 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "base/file.h"
+#include "io/verify.h"
 #include "halo_build.h"
 #ifdef HAVE_FFTW
 #include "synth/inspect.h"
 #endif
 
 static const hl_option options[] = {
+    {.name = "verify", .help = "read every byte of data or checkpoints; a line for each bad file, exit code 1 if there is any"},
     {.name = "plot", .letter = 'p', .type = HL_OPT_TEXT, .arg = "FILE.png", .help = "draw a slice and the power spectrum of a universe"},
 };
 
@@ -17,6 +19,8 @@ static bool ends_with(const char *s, const char *tail)
     size_t n = strlen(s), k = strlen(tail);
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
+
+static bool is_yaml(const char *path) { return ends_with(path, ".yaml") || ends_with(path, ".yml"); }
 
 /* A configuration: resolved, with what its network is. */
 static int inspect_config(hl_invocation *inv, const char *path)
@@ -138,6 +142,42 @@ static bool inspect_run(hl_invocation *inv, const char *path, int *rc)
     return is_run;
 }
 
+static void sum_up(const hl_verified *v, hl_str *text)
+{
+    char bytes[32];
+    hl_bytes_text((double)v->bytes, bytes, sizeof(bytes));
+    hl_str_addf(text, "%" PRId64 " file%s", v->files, HL_S(v->files));
+    if (v->samples > 0) hl_str_addf(text, ", %" PRId64 " sample%s, %s", v->samples, HL_S(v->samples), bytes);
+    hl_str_addf(text, v->bad ? ": %" PRId64 " bad\n" : ": all good\n", v->bad);
+}
+
+/* --verify; of a run its checkpoints. */
+static int verify(hl_invocation *inv, const char *path)
+{
+    hl_str text = {0};
+    hl_json json = {0};
+    hl_verified v = {0};
+    char *checkpoints;
+    halo_status st = !is_yaml(path) ? hl_path_join(inv->ctx, path, "checkpoints", &checkpoints)
+                                    : hl_fail(inv->ctx, HALO_ERR_USAGE, "'--verify' reads data and checkpoints, '%s' is neither", path);
+    if (st != HALO_OK) return hl_exit_code(st);
+    hl_json_object(&json, NULL);
+    hl_json_string(&json, "kind", "verification");
+    hl_json_string(&json, "path", path);
+    st = hl_data_verify(inv->ctx, hl_is_directory(checkpoints) ? checkpoints : path, &text, &json, &v);
+    hl_json_end_object(&json);
+    free(checkpoints);
+    int rc = hl_exit_code(st);
+    if (st == HALO_OK) {
+        sum_up(&v, &text);
+        rc = inv->json ? hl_print_json(inv, &json) : hl_print(inv, &text);
+        if (rc == HL_EXIT_OK && v.bad > 0) rc = HL_EXIT_FAILED;
+    }
+    if (st != HALO_OK || inv->json) hl_str_free(&text);
+    if (st != HALO_OK || !inv->json) hl_json_free(&json);
+    return rc;
+}
+
 static int inspect(hl_invocation *inv)
 {
     const char *path = inv->arg[0];
@@ -145,7 +185,8 @@ static int inspect(hl_invocation *inv)
     hl_str text = {0};
     hl_json json = {0};
     bool taken = false;
-    if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return inspect_config(inv, path);
+    if (hl_given(inv, "verify")) return verify(inv, path);
+    if (is_yaml(path)) return inspect_config(inv, path);
     if (inspect_run(inv, path, &rc)) return rc;
     hl_json_object(&json, NULL);
     halo_status st = hl_is_directory(path) ? HALO_OK : inspect_checkpoint(inv, path, &text, &json, &taken);
@@ -165,7 +206,10 @@ const hl_command hl_command_inspect = {
     .synopsis = "FILE",
     .summary = "show what a data set, checkpoint or configuration holds",
     .details = "FILE is a data file or a directory of them, a checkpoint, a configuration, or the directory of a run. Of a universe (a CosmoUniverse "
-               "file) it also shows the measured power spectrum beside linear theory.",
+               "file) it also shows the measured power spectrum beside linear theory.\n\n"
+               "--verify looks for what would end a run or spoil it: files that are truncated, damaged or not written as a whole, filters that are missing, "
+               "values that are not finite or out of the range that the file states, volumes of one value, samples that are not like those of the first file, and "
+               "volumes that are there twice. Of a run it takes the checkpoints and compares their checksums.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

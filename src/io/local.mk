@@ -18,12 +18,14 @@ libhalo_core_la_SOURCES += \
 	src/io/inspect.c \
 	src/io/loader.c \
 	src/io/sampler.c \
+	src/io/scan.c src/io/scan.h \
 	src/io/source.c \
 	src/io/synthetic.c \
 	src/io/transform.c \
 	src/io/unlabelled.c \
 	src/io/universe.c src/io/universe.h \
 	src/io/universe_source.c \
+	src/io/verify.c src/io/verify.h \
 	src/io/volume.c src/io/volume.h \
 	src/io/volumes.c \
 	src/io/writer.c src/io/writer.h

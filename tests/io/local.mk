@@ -13,3 +13,9 @@ tests_io_h5_test_SOURCES = tests/io/h5.c
 tests_io_public_hdf5_test_SOURCES = tests/io/public_hdf5.c
 tests_io_sources_test_SOURCES = tests/io/sources.c
 tests_io_huge_test_SOURCES = tests/io/huge.c
+
+# What verification finds
+check_PROGRAMS += tests/io/verify.test
+TESTS += tests/io/verify.test
+TESTS_FAST += tests/io/verify.test
+tests_io_verify_test_SOURCES = tests/io/verify.c
