@@ -11,6 +11,8 @@ typedef struct entry {
     int64_t peer, send, stage, tag, elements; /* peer -1: none */
 } entry;
 
+static entry entry_of(const hl_part *p) { return (entry){p->m.peer, p->m.send, p->m.stage, p->m.tag, p->elements}; }
+
 static halo_status differ(hl_exchange *x, const hl_part *p, int64_t elements)
 {
     return hl_fail(x->ctx, HALO_ERR_USAGE, "an exchange of rank %d %s rank %d (stage %d, tag %d) has %" PRId64 " elements there and %" PRId64 " here", x->ctx->rank,
@@ -44,10 +46,7 @@ static halo_status gather(hl_exchange *x, int64_t most)
     halo_status st;
     HL_GOTO(st, hl_calloc(x->ctx, (size_t)most, sizeof(*mine), "a list of messages", &mine), agree);
     HL_GOTO(st, hl_calloc(x->ctx, (size_t)(most * x->ctx->ranks), sizeof(*all), "a list of messages", &all), agree);
-    for (int64_t i = 0; i < most; i++) {
-        const hl_part *p = &x->part[i];
-        mine[i] = i < x->parts ? (entry){p->m.peer, p->m.send, p->m.stage, p->m.tag, p->elements} : (entry){.peer = -1};
-    }
+    for (int64_t i = 0; i < most; i++) mine[i] = i < x->parts ? entry_of(&x->part[i]) : (entry){.peer = -1};
 agree:
     st = hl_agree(x->ctx, st);
     if (st == HALO_OK) st = hl_comm_gather(x->ctx, mine, (size_t)most * sizeof(*mine), all);
