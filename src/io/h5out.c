@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK_MOST (INT64_C(1) << 30) /* HDF5 refuses chunks of 4 GiB */
+#define PART_MOST (INT64_C(1) << 20)  /* its cache of chunks, as it is by default */
 
 halo_status hl_h5_out_failed(hl_h5_out *out, const char *cause)
 {
@@ -338,17 +339,32 @@ halo_status hl_h5_put_strings(hl_h5_out *out, const char *name, int64_t n, const
 
 /* --------------------------------------------------------------------------------------------------- rows */
 
-/* One row per chunk; a row over 1 GiB is cut along its first long dimensions. */
-static void row_chunk(int ndim, hsize_t *chunk, int bytes)
+static double chunk_size(int ndim, const hsize_t *chunk, int bytes)
 {
     double size = bytes;
     for (int i = 0; i < ndim; i++) size *= (double)chunk[i];
+    return size;
+}
+
+/* One row per chunk; a row over 1 GiB is cut along its first long dimensions. */
+static void row_chunk(int ndim, hsize_t *chunk, int bytes)
+{
     for (int i = 0; i < ndim; i++)
-        while (size > (double)CHUNK_MOST && chunk[i] > 1) {
-            size /= (double)chunk[i];
-            chunk[i] = (chunk[i] + 1) / 2;
-            size *= (double)chunk[i];
-        }
+        while (chunk_size(ndim, chunk, bytes) > (double)CHUNK_MOST && chunk[i] > 1) chunk[i] = (chunk[i] + 1) / 2;
+}
+
+/* What is compressed can only be read by whole chunks: a volume [row, C, D, H, W] over 1 MiB is cut into those of one channel, nearly cubes, so that
+ * readers of a part of it inflate little more. */
+static void part_chunk(int ndim, hsize_t *chunk, int bytes)
+{
+    if (ndim != 5 || chunk_size(ndim, chunk, bytes) <= (double)PART_MOST) return;
+    chunk[1] = 1;
+    while (chunk_size(ndim, chunk, bytes) > (double)PART_MOST) {
+        int longest = 2;
+        for (int i = 3; i < ndim; i++)
+            if (chunk[i] > chunk[longest]) longest = i;
+        chunk[longest] = (chunk[longest] + 1) / 2;
+    }
 }
 
 halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row_ndim, const int64_t *row_dim,
@@ -361,6 +377,7 @@ halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row
         dim[i + 1] = row_dim[i];
         most[i + 1] = chunk[i + 1] = (hsize_t)row_dim[i];
     }
+    if (level > 0) part_chunk(row_ndim + 1, chunk, type.bytes);
     row_chunk(row_ndim + 1, chunk, type.bytes);
     hl_h5_guard g;
     hl_h5_enter(&g);

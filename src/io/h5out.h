@@ -45,8 +45,8 @@ halo_status hl_h5_put_strings(hl_h5_out *out, const char *name, int64_t n, const
 /* A scalar dataset that holds one string. */
 halo_status hl_h5_put_string(hl_h5_out *out, const char *name, const char *text);
 
-/* A dataset [0, row dims] that grows along its first dimension, chunked one row at a time; level: deflate 1-9
- * after shuffle, 0 none. */
+/* A dataset [0, row dims] that grows along its first dimension, chunked one row at a time, but compressed volumes C D H W in
+ * parts of at most 1 MiB; level: deflate 1-9 after shuffle, 0 none. */
 halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row_ndim, const int64_t *row_dim,
                        int level, hid_t *rows);
 halo_status hl_h5_add_row(hl_h5_out *out, hid_t rows, hl_number type, const void *data);

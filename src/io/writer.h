@@ -13,7 +13,7 @@ typedef struct hl_writer_options {
     const hl_target *target; /* [T]: names and ranges; NULL: not written */
     int64_t target_ext[3];   /* D H W of targets that are volumes; 0: numbers */
     bool periodic;           /* every sample is a whole periodic box */
-    int level; /* deflate 1-9 after shuffle; 0: not compressed. One chunk per sample either way */
+    int level; /* deflate 1-9 after shuffle; 0: not compressed. One chunk per sample, of what is compressed at most 1 MiB each */
 } hl_writer_options;
 
 typedef struct hl_writer hl_writer;

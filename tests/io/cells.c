@@ -5,6 +5,7 @@
 #include "io/cells.h"
 #include "io/h5.h"
 #include "io/universe.h"
+#include "io/writer.h"
 #include "tensor/grid.h"
 
 static int64_t below(uint64_t *state, int64_t n)
@@ -295,6 +296,30 @@ static void counted(halo_context *ctx)
     }
 }
 
+/* halo's own writer: compressed volumes come in parts that a block does not share with all others. */
+static void own_chunks(halo_context *ctx)
+{
+    enum { side_of = 80 };
+    const int64_t n = (int64_t)side_of * side_of * side_of;
+    const char *path = in_dir("own.h5");
+    float *x = floats(n), *part = floats(n);
+    hl_writer *w = NULL;
+    for (int64_t i = 0; i < n; i++) x[i] = value_at(i);
+    MUST(hl_writer_create(ctx, path, &(hl_writer_options){.ext = {1, side_of, side_of, side_of}, .dtype = HALO_F32, .level = 1}, &w));
+    MUST(hl_writer_add(w, x, NULL, -1));
+    MUST(hl_writer_close(w, true));
+    hl_source *s = open_source(ctx, (hl_source_options){.path = path});
+    hl_cells half = {.ext = {side_of / 2, side_of, side_of}};
+    MUST(hl_source_read(s, 0, &half, part, NULL, NULL));
+    int64_t of_half = hl_source_bytes(s);
+    MUST(hl_source_read(s, 0, NULL, part, NULL, NULL));
+    double share = (double)of_half / (double)(hl_source_bytes(s) - of_half);
+    tap_ok(share < 0.6 && memcmp(x, part, (size_t)n * sizeof(*x)) == 0, "half of a sample that halo compressed costs %.2f of its bytes", share);
+    hl_source_close(s);
+    free(x);
+    free(part);
+}
+
 int main(void)
 {
     halo_context *ctx = iotest_begin("cells");
@@ -311,5 +336,6 @@ int main(void)
     any_cells(ctx, &(hl_source_options){.synthetic = true, .synthetic_samples = 4, .channels = 2, .size = {9, 10, 11}, .outputs = 3, .target_ext = {5, 6, 7}});
     loading(ctx, in_dir("plain.h5"));
     counted(ctx);
+    own_chunks(ctx);
     return iotest_end(ctx);
 }
