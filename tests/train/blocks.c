@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blocks.c -- trainers on several ranks, which hand over their blocks of the samples, cut and laid out at random, in every type: losses, weights and predictions against
- * those of a trainer on one rank that has all. As many ranks as the launcher started.
+ * those of a trainer on one rank that has all. As many ranks as the launcher started. Argument
+ * "funneled": MPI gives no MPI_THREAD_MULTIPLE.
  */
 #include "base/rng.h"
 #include "comm/comm.h"
@@ -307,7 +308,8 @@ static void mistakes(void)
 int main(int argc, char **argv)
 {
     int level;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    bool funneled = argc > 1 && strcmp(argv[1], "funneled") == 0;
+    MPI_Init_thread(&argc, &argv, funneled ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
     check_status(NULL, halo_mpi_context_create(MPI_COMM_WORLD, NULL, &ctx), "context");
     check_status(NULL, halo_mpi_context_create(MPI_COMM_SELF, NULL, &self), "context");
     for (int64_t d = 1; d <= ctx->ranks; d *= 2)

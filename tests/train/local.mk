@@ -28,6 +28,7 @@ TESTS += $(train_scripts)
 # Trainers that are given blocks of samples
 check_PROGRAMS += tests/train/blocks
 tests_train_blocks_SOURCES = tests/train/blocks.c
-blocks_scripts = tests/train/split_lost.test tests/train/blocks_1.test tests/train/blocks_2.test tests/train/blocks_4.test
+blocks_scripts = tests/train/split_lost.test tests/train/blocks_1.test tests/train/blocks_2.test tests/train/blocks_4.test \
+	tests/train/blocks_funneled.test
 dist_check_SCRIPTS += $(blocks_scripts)
 TESTS += $(blocks_scripts)
