@@ -37,6 +37,34 @@ halo_status hl_agree(halo_context *ctx, halo_status mine)
     return mine != HALO_OK ? mine : adopt(ctx, first, &f);
 }
 
+/* The first line in which two texts differ. */
+static halo_status differ(halo_context *ctx, const char *what, const char *first, const char *mine)
+{
+    while (*first && *mine) {
+        size_t a = strcspn(first, "\n"), b = strcspn(mine, "\n");
+        if (a != b || memcmp(first, mine, a) != 0) break;
+        first += a + (first[a] != 0);
+        mine += b + (mine[b] != 0);
+    }
+    first += strspn(first, " ");
+    mine += strspn(mine, " ");
+    return hl_fail(ctx, HALO_ERR_USAGE, "%s of rank 0 and of rank %d differ: '%.*s' and '%.*s'", what, ctx->rank, (int)strcspn(first, "\n"), first, (int)strcspn(mine, "\n"), mine);
+}
+
+halo_status hl_agree_text(halo_context *ctx, const char *what, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *first = NULL;
+    if (!ctx->comm) return HALO_OK;
+    HL_TRY(hl_comm_broadcast(ctx, &bytes, sizeof(bytes), 0));
+    halo_status st = hl_agree(ctx, hl_calloc(ctx, bytes, 1, "a text", &first));
+    if (st == HALO_OK && ctx->rank == 0) memcpy(first, text, bytes);
+    if (st == HALO_OK) st = hl_comm_broadcast(ctx, first, bytes, 0);
+    if (st == HALO_OK) st = hl_agree(ctx, strcmp(first, text) == 0 ? HALO_OK : differ(ctx, what, first, text));
+    free(first);
+    return st;
+}
+
 halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root)
 {
     if (!ctx->comm) return HALO_OK;

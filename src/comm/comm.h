@@ -49,6 +49,9 @@ halo_status hl_agree(halo_context *ctx, halo_status mine);
  * only way is then hl_comm_abort. Not collective. */
 void hl_comm_stall(halo_context *ctx, double seconds);
 
+/* HALO_ERR_USAGE on all ranks when `text` is not everywhere that of rank 0: the message tells the first line that is not, after `what`. Collective. */
+halo_status hl_agree_text(halo_context *ctx, const char *what, const char *text);
+
 /* Bytes of `root` to all, any size. Collective. */
 halo_status hl_comm_broadcast(halo_context *ctx, void *bytes, size_t size, int root);
 /* `size` bytes of each rank, in the order of ranks, to all[ranks * size]. Collective. */

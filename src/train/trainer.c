@@ -103,9 +103,24 @@ static halo_status make_room(halo_trainer *t)
     return hl_calloc(run->ctx, (size_t)t->share, sizeof(double), "a batch", &t->weight);
 }
 
+/* All ranks make the same trainer. */
+static halo_status check_alike(hl_run *run, const halo_network *net)
+{
+    hl_str settings = {0};
+    char *text = NULL;
+    hl_config_write(hl_settings_keys(), &run->set, &settings);
+    halo_status st = hl_agree(run->ctx, halo_network_text(net, &text));
+    if (st == HALO_OK) st = hl_agree_text(run->ctx, "options", settings.s ? settings.s : "");
+    if (st == HALO_OK) st = hl_agree_text(run->ctx, "the networks", text);
+    free(text);
+    hl_str_free(&settings);
+    return st;
+}
+
 static halo_status prepare(halo_trainer *t, const halo_network *net)
 {
     hl_run *run = &t->run;
+    if (run->ctx->ranks > 1) HL_TRY(check_alike(run, net));
     HL_TRY(hl_comm_broadcast(run->ctx, &run->ctx->seed, sizeof(run->ctx->seed), 0));
     HL_TRY(hl_run_make_grid(run, false));
     HL_AGREE(run->ctx, make_programs(run, net));

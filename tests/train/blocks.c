@@ -305,6 +305,25 @@ static void mistakes(void)
     halo_trainer_destroy(t);
 }
 
+/* Ranks that do not make the same trainer. */
+static void differ(void)
+{
+    bool last = ctx->rank == ctx->ranks - 1;
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    halo_network *net = network(ctx, false), *other = network(ctx, true);
+    halo_trainer *t = NULL;
+    o.batch = BATCH;
+    if (last) o.lr = 0.25;
+    halo_status st = halo_trainer_create(ctx, net, &o, &t);
+    claim(st == HALO_ERR_USAGE && !t && strstr(halo_error_message(ctx), "options of rank 0 and of rank") && strstr(halo_error_message(ctx), "and 'lr: 0.25'"),
+          "options that differ between ranks are refused", 0);
+    o.lr = 1e-3;
+    st = halo_trainer_create(ctx, last ? other : net, &o, &t);
+    claim(st == HALO_ERR_USAGE && !t && strstr(halo_error_message(ctx), "the networks of rank 0 and of rank"), "and so are networks", 0);
+    halo_network_destroy(net);
+    halo_network_destroy(other);
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -320,6 +339,7 @@ int main(int argc, char **argv)
             whole(spatial);
         }
     mistakes();
+    if (ctx->ranks > 1) differ();
     int rank = ctx->rank;
     halo_context_destroy(self);
     halo_context_destroy(ctx);
