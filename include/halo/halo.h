@@ -338,8 +338,8 @@ typedef struct halo_trainer_options {
  * memory that `halo explain` prints. The caller owns *trainer and destroys it before the context.
  *
  * In a context of several ranks (halo_mpi.h) they make one trainer together: a step's batch is dealt to groups of ranks, and gradients are summed over all, so that
- * losses are those of one rank; options and networks that differ between ranks are HALO_ERR_USAGE. create and destroy, steps, predict, evaluate, save and load are then collective, weights begin with the seed of rank 0, and after
- * HALO_ERR_COMM ranks may be anywhere: end the program. */
+ * losses are those of one rank; options and networks that differ between ranks are HALO_ERR_USAGE. create and destroy, steps, predict, evaluate, save and load are
+ * then collective, weights begin with the seed of rank 0, and after HALO_ERR_COMM ranks may be anywhere: end the program. */
 HALO_API halo_status halo_trainer_create(halo_context *ctx, const halo_network *net, const halo_trainer_options *options,
                                          halo_trainer **trainer);
 HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
