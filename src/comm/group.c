@@ -67,7 +67,7 @@ static halo_status group_layers(halo_context *ctx, const hl_grouping_spec *s, co
 {
     for (int k = 0; k < s->layers; k++) {
         int i = find_layer(g, n, s->layer[k]), begin = *count > 0 ? groups[*count - 1].last : 0;
-        if (i < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': layer '%s' is no layer with weights", s->layer[k]);
+        if (i < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': layer '%s' has no weights to train", s->layer[k]);
         if (i < begin) return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.group': layer '%s' is out of backward order", s->layer[k]);
         close_group(groups, count, i + 1);
     }
