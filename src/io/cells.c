@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cells.c -- see cells.h. An axis is cut where it wraps, so that [lo, lo + ext) of an axis of n cells becomes at most ext / n + 2 segments. */
+/* cells.c -- see cells.h. An axis is cut where it wraps, so that [lo, lo + ext) of an axis of n cells becomes
+ * at most ext / n + 2 segments. */
 #include "io/cells.h"
 
 hl_cells hl_cells_whole(const int64_t n[3])
@@ -28,7 +29,8 @@ static void segment(const hl_cells *c, const int64_t n[3], int k, int64_t done, 
     p->ext[k] = hl_min64(c->ext[k] - done, n[k] - p->lo[k]);
 }
 
-halo_status hl_cells_split(const hl_cells *c, const int64_t n[3], halo_status (*visit)(void *user, const hl_cut *cut), void *user)
+halo_status hl_cells_split(const hl_cells *c, const int64_t n[3],
+                           halo_status (*visit)(void *user, const hl_cut *cut), void *user)
 {
     hl_cut p = {.into = {c->ext[0], c->ext[1], c->ext[2]}};
     for (int64_t d = 0; d < c->ext[0]; d += p.ext[0]) {
@@ -44,7 +46,8 @@ halo_status hl_cells_split(const hl_cells *c, const int64_t n[3], halo_status (*
     return HALO_OK;
 }
 
-void hl_cells_before(const hl_cells *c, const int64_t n[3], hl_symmetry s, const int64_t shift[3], hl_cells *from, int64_t rest[3])
+void hl_cells_before(const hl_cells *c, const int64_t n[3], hl_symmetry s, const int64_t shift[3],
+                     hl_cells *from, int64_t rest[3])
 {
     for (int k = 0; k < 3; k++) {
         int a = s.axis[k];

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * h5count.c -- the file driver under hl_h5: open, pread, and a count of the bytes. What a selection costs depends on the layout, on chunks and their cache; here
- * it is what was asked of the operating system, whatever the reason. HDF5's sieve, which reads more than it is asked for, is not used: a part of a contiguous
- * volume costs its own bytes. There is no `cmp`: two opens of one file share nothing, so each counts for its own owner.
+ * h5count.c -- the file driver under hl_h5: open, pread, and a count of the bytes. What a selection costs
+ * depends on the layout, on chunks and their cache; here it is what was asked of the operating system,
+ * whatever the reason. HDF5's sieve, which reads more than it is asked for, is not used: a part of a
+ * contiguous volume costs its own bytes. There is no `cmp`: two opens of one file share nothing, so each
+ * counts for its own owner.
  */
 #include "io/h5count.h"
 
