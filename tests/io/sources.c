@@ -354,6 +354,32 @@ static void bad_ranges(halo_context *ctx)
     }
 }
 
+/* Class numbers of voxels: each class is there, and where it is higher the volume is. */
+static void synthetic_classes(halo_context *ctx)
+{
+    enum { SIDE = 16, CELLS = SIDE * SIDE * SIDE, CLASSES = 3, SAMPLES = 4 };
+    hl_source *s = open_source(ctx, (hl_source_options){.synthetic = true, .seed = 3, .channels = 1, .size = {SIDE, SIDE, SIDE}, .outputs = 1,
+                                                        .target_ext = {SIDE, SIDE, SIDE}, .classes = CLASSES, .synthetic_samples = SAMPLES});
+    static float x[CELLS], y[CELLS];
+    double sum[CLASSES] = {0}, count[CLASSES] = {0};
+    bool whole = true;
+    for (int n = 0; n < SAMPLES; n++) {
+        MUST(hl_source_read(s, n, NULL, x, NULL, y));
+        for (int i = 0; i < CELLS; i++) {
+            int k = (int)y[i];
+            whole = whole && y[i] == (float)k && k >= 0 && k < CLASSES;
+            if (!whole) break;
+            sum[k] += (double)x[i];
+            count[k]++;
+        }
+    }
+    tap_ok(whole && count[0] > 0.25 * CELLS * SAMPLES && count[1] > 0.25 * CELLS * SAMPLES && count[2] > 0.25 * CELLS * SAMPLES,
+           "synthetic classes are 0 to 2, each of about a third of the cells: %.0f %.0f %.0f", count[0], count[1], count[2]);
+    tap_ok(sum[0] / count[0] < 0.9 * sum[1] / count[1] && sum[1] / count[1] < 0.9 * sum[2] / count[2], "and shown by the volume: %.2f %.2f %.2f",
+           sum[0] / count[0], sum[1] / count[1], sum[2] / count[2]);
+    hl_source_close(s);
+}
+
 static void synthetic(halo_context *ctx)
 {
     hl_source_options o = {.synthetic = true,
@@ -577,6 +603,7 @@ int main(void)
     no_targets(ctx);
     bad_ranges(ctx);
     synthetic(ctx);
+    synthetic_classes(ctx);
     bad_universes(ctx);
     bad_halo(ctx);
     bad_attributes(ctx);

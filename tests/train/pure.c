@@ -106,12 +106,36 @@ static void voxel_metrics(int64_t samples, int64_t voxels, double tolerance, con
     free(guess);
 }
 
+static void class_metrics(void)
+{
+    static const float logit[2 * 3 * 4] = {1, 0, 5, 2, 0, 3, 5, 2, -1, 3, 0, 2, /* [3 classes][4 cells]: 0, 1, 0 (the first of equal ones), 0 */
+                                           0, 0, 0, NAN, 1, 0, 0, 0, 0, 0, 9, 0};
+    static const float want[8] = {0, 1, 0, 0, 1, 0, 2, 0}, truth[8] = {0, 1, 1, 1, 1, 1, 1, 0};
+    float guess[8];
+    hl_class_metrics *m = NULL;
+    hl_score s;
+    double dice[4], cells = 0;
+    hl_classes_of(logit, 2, 3, 4, guess);
+    tap_ok(memcmp(guess, want, sizeof(want)) == 0, "a cell is of the class with the largest logit, the first of equal ones");
+    tap_ok(hl_class_metrics_create(ctx, 4, &m) == HALO_OK && hl_class_metrics_score(m, &s, dice, &cells) == HALO_ERR_USAGE, "no cells have no score");
+    hl_class_metrics_add(m, 3, truth, guess);
+    hl_class_metrics_add(m, 5, truth + 3, guess + 3);
+    bool scored = hl_class_metrics_score(m, &s, dice, &cells) == HALO_OK;
+    /* right: cells 0, 1, 4, 7; of class 1 six, taken for it two */
+    tap_ok(scored && cells == 8 && fabs(s.error - 0.5) < 1e-15 && fabs(s.constant_error - 0.25) < 1e-15 && isnan(s.correlation),
+           "half of the cells are wrong, a constant has a quarter wrong");
+    tap_ok(fabs(dice[0] - 2 * 2.0 / (2 + 5)) < 1e-15 && fabs(dice[1] - 2 * 2.0 / (6 + 2)) < 1e-15 && dice[2] == 0 && isnan(dice[3]),
+           "Dice of each class: %.3f %.3f %.3f, none of one that is nowhere", dice[0], dice[1], dice[2]);
+    hl_class_metrics_destroy(m);
+}
+
 int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) return 1;
     schedules();
     scaling();
     metrics();
+    class_metrics();
     voxel_metrics(5, 64, 1e-9, "few voxels");
     voxel_metrics(24, 64 * 64 * 32, 2e-3, "more voxels than are kept");
     halo_context_destroy(ctx);
