@@ -169,19 +169,14 @@ static halo_status check_limit(hl_program *p)
                    (double)p->scratch_bytes / mib, (double)p->opt.memory_limit / mib);
 }
 
-static bool within_box(const hl_use *u)
-{
-    return u->ext[0] > 0 || u->ext[1] > 0 || u->ext[2] > 0;
-}
-
-/* Margins that stay zero by themselves need no op. What a MARGIN clears inside a value's box is not its margin. */
+/* Margins that stay zero by themselves need no op. */
 static void drop_margin_steps(hl_program *p)
 {
     int kept = 0;
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
         const hl_value *y = s->use[HALO_Y].value >= 0 ? &p->value[s->use[HALO_Y].value] : NULL;
-        bool idle = s->kind == HL_STEP_OP && s->desc.kind == HALO_OP_MARGIN && !s->desc.reverse && !within_box(&s->use[HALO_Y]) && y->alone && has_zero_margin(y);
+        bool idle = s->kind == HL_STEP_OP && s->desc.kind == HALO_OP_MARGIN && !s->desc.reverse && y->alone && has_zero_margin(y);
         if (!idle) p->step[kept++] = *s;
     }
     p->steps = kept;
