@@ -392,6 +392,8 @@ static void check_mutations(void)
         "  - conv: {name: a, filters: 2, kernel: [3, 3, 1], padding: [same, 1, [0, 1]], init: he_normal}\n"
         "  - batch_norm: {momentum: 0.9}\n  - max_pool\n  - relu: {name: c}\n"
         "  - conv: {filters: 2, padding: same, from: c, bias_init: 1e-3}\n  - add: {from: [c, conv2]}\n"
+        "  - group_norm: {groups: 2}\n  - conv_transpose: {filters: 2, padding: [1, same, 0], output_padding: [1, 0, 1]}\n"
+        "  - crop: {like: c}\n  - crop: {cells: [0, [0, 1], 0]}\n  - instance_norm\n"
         "  - flatten: {features: 8}\n  - dropout: {keep: 0.5}\n  - dense: {outputs: 3}\n  - scale: {factor: "
         "1.2}\n";
     static const char spice[] = "{}[]:,-?&*!|>'\"\n \\012345678901234567890123456789.eabcdfilnorstx_";
