@@ -24,13 +24,20 @@ static region with_margin(const halo_operand *op)
 
 static int64_t volume(const int64_t e[3]) { return e[0] * e[1] * e[2]; }
 
-/* Index in the region of tap t of output p, or -1 when it is not there. */
+/* Where tap k along axis j of output p lies in the region, or -1 when it is not there. */
+static int64_t axis_cell(const halo_window *w, const region *r, int j, int64_t p, int64_t k)
+{
+    int64_t q = p * w->stride[j] - w->pad_lo[j] + k * w->dilation[j] - r->lo[j];
+    return q < r->ext[j] ? q : -1; /* below 0: not there, either */
+}
+
+/* Index in the region of tap t of output p, or -1. */
 static int64_t tap_cell(const halo_window *w, const region *r, const int64_t p[3], int64_t t)
 {
     int64_t k[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1], t % w->kernel[2]}, index = 0;
     for (int j = 0; j < 3; j++) {
-        int64_t q = p[j] * w->stride[j] - w->pad_lo[j] + k[j] * w->dilation[j] - r->lo[j];
-        if (q < 0 || q >= r->ext[j]) return -1;
+        int64_t q = axis_cell(w, r, j, p[j], k[j]);
+        if (q < 0) return -1;
         index = index * r->ext[j] + q;
     }
     return index;
@@ -39,9 +46,13 @@ static int64_t tap_cell(const halo_window *w, const region *r, const int64_t p[3
 /* What to divide an average by; 0 when the window has no cell inside. */
 static double divisor(const halo_op_desc *d, const region *r, const int64_t p[3])
 {
-    int64_t taps = volume(d->window.kernel), inside = 0;
-    for (int64_t t = 0; t < taps; t++) inside += tap_cell(&d->window, r, p, t) >= 0;
-    return (double)(inside > 0 && d->count_pad ? taps : inside);
+    int64_t inside = 1;
+    for (int j = 0; j < 3; j++) {
+        int64_t along = 0;
+        for (int64_t k = 0; k < d->window.kernel[j]; k++) along += axis_cell(&d->window, r, j, p[j], k) >= 0;
+        inside *= along;
+    }
+    return (double)(inside > 0 && d->count_pad ? volume(d->window.kernel) : inside);
 }
 
 static bool fits(const halo_op_desc *d, const halo_operand *x, const halo_operand *y)
@@ -60,23 +71,38 @@ static int64_t next_point(const region *r, int64_t p[3])
     return 0;
 }
 
-static double pool_point(const halo_op_desc *d, const region *r, const int64_t p[3], const double *x, int64_t *arg)
+/* What was seen of a window so far, in the order of its taps. */
+typedef struct seen {
+    double best, sum;
+    int64_t arg; /* -1: nothing */
+} seen;
+
+/* The taps of one row: x at their cells of the row, first the number of the first. */
+static void see_row(const halo_window *w, const region *r, int64_t p, int64_t first, const double *x, seen *s)
 {
-    int64_t taps = volume(d->window.kernel);
-    double best = 0, sum = 0;
-    *arg = -1;
-    for (int64_t t = 0; t < taps; t++) {
-        int64_t q = tap_cell(&d->window, r, p, t);
+    for (int64_t k = 0; k < w->kernel[2]; k++) {
+        int64_t q = axis_cell(w, r, 2, p, k);
         if (q < 0) continue;
-        sum += x[q];
-        if (*arg >= 0 && !(x[q] > best)) continue;
-        best = x[q];
-        *arg = t;
+        s->sum += x[q];
+        if (s->arg >= 0 && !(x[q] > s->best)) continue;
+        s->best = x[q];
+        s->arg = first + k;
     }
-    if (*arg < 0) *arg = 0;
-    if (d->pool == HALO_POOL_MAX) return best;
+}
+
+static double pool_point(const halo_op_desc *d, const region *r, const int64_t p[3], const double *x, double *arg)
+{
+    const halo_window *w = &d->window;
+    seen s = {.arg = -1};
+    for (int64_t i = 0; i < w->kernel[0]; i++)
+        for (int64_t j = 0; j < w->kernel[1]; j++) {
+            int64_t qd = axis_cell(w, r, 0, p[0], i), qh = axis_cell(w, r, 1, p[1], j);
+            if (qd >= 0 && qh >= 0) see_row(w, r, p[2], (i * w->kernel[1] + j) * w->kernel[2], x + (qd * r->ext[1] + qh) * r->ext[2], &s);
+        }
+    *arg = (double)hl_max64(s.arg, 0);
+    if (d->pool == HALO_POOL_MAX) return s.best;
     double m = divisor(d, r, p);
-    return m > 0 ? sum / m : 0;
+    return m > 0 ? s.sum / m : 0;
 }
 
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -84,7 +110,8 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_Y) || !fits(d, &d->t[HALO_X], &d->t[HALO_Y])) return 0;
     region r = with_margin(&d->t[HALO_X]);
-    return ref_offer(ref_room(d->t[HALO_X].ext[HALO_C], volume(r.ext), 0), out);
+    int64_t c = d->t[HALO_X].ext[HALO_C];
+    return ref_offer(ref_room(c, volume(r.ext), ref_room(2 * c, volume(d->t[HALO_Y].ext + HALO_D), 0)), out);
 }
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
@@ -92,28 +119,33 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
     ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y),
              aux = ref_operand(plan, args, HALO_AUX);
     region r = with_margin(x.op), out = {.ext = {y.op->ext[HALO_D], y.op->ext[HALO_H], y.op->ext[HALO_W]}};
-    double *xs = args->scratch;
+    int64_t cells = volume(r.ext), points = ref_sample_size(y.op), at;
+    double *xs = args->scratch, *ys = xs + x.op->ext[HALO_C] * cells, *argmax = ys + points;
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         ref_unpack(&x, n, r.lo, r.ext, xs);
-        for (int64_t c = 0; c < x.op->ext[HALO_C]; c++) {
-            int64_t p[3] = {0, 0, 0}, arg;
+        for (at = 0; at < points;) {
+            int64_t p[3] = {0, 0, 0}, c = at / volume(out.ext);
             do {
-                ref_set(&y, n, c, p[0], p[1], p[2], pool_point(&plan->d, &r, p, xs + c * volume(r.ext), &arg));
-                if (aux.op) ref_set(&aux, n, c, p[0], p[1], p[2], (double)arg);
+                ys[at] = pool_point(&plan->d, &r, p, xs + c * cells, &argmax[at]);
+                at++;
             } while (next_point(&out, p));
         }
+        ref_pack_box(&y, n, ys);
+        if (aux.op) ref_pack_box(&aux, n, argmax);
     }
     return HALO_OK;
 }
 
 REF_CLASS(ref_pool_fwd, HALO_OP_POOL_FWD, forward_candidates, forward_run);
 
+/* arg: the winner's tap, of max. */
 static void scatter_point(const halo_op_desc *d, const region *r, const int64_t p[3], double dy, double arg, double *dx)
 {
-    int64_t taps = volume(d->window.kernel), q;
-    double m = d->pool == HALO_POOL_AVG ? divisor(d, r, p) : 1;
-    for (int64_t t = 0; t < taps; t++)
-        if ((d->pool == HALO_POOL_AVG || (double)t == arg) && (q = tap_cell(&d->window, r, p, t)) >= 0) dx[q] += dy / m;
+    bool max = d->pool == HALO_POOL_MAX;
+    int64_t taps = volume(d->window.kernel), q, first = max ? (int64_t)arg : 0, end = max ? hl_min64(first + 1, taps) : taps;
+    double m = max ? 1 : divisor(d, r, p);
+    for (int64_t t = hl_max64(first, 0); t < end; t++)
+        if ((q = tap_cell(&d->window, r, p, t)) >= 0) dx[q] += dy / m;
 }
 
 static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -122,19 +154,19 @@ static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_can
     if (!REF_HAVE(d, HALO_DY, HALO_DX) || !fits(d, &d->t[HALO_DX], &d->t[HALO_DY])) return 0;
     if (d->pool == HALO_POOL_MAX && d->t[HALO_AUX].dtype == HALO_NONE) return 0;
     region r = with_margin(&d->t[HALO_DX]);
-    return ref_offer(volume(r.ext), out);
+    const int64_t *dx = d->t[HALO_DX].ext;
+    int64_t box = ref_room(dx[HALO_C], volume(dx + HALO_D), 0), points = ref_room(dx[HALO_C], volume(d->t[HALO_DY].ext + HALO_D), 0);
+    return ref_offer(ref_room(1, volume(r.ext), ref_room(2, points, box)), out);
 }
 
-/* The gradient is collected in box and margin (what an average is divided by depends on both), the box is written. */
-static void write_box(const ref_view *dx, int64_t n, int64_t c, const region *r, bool accumulate, const double *from)
+/* The gradient of a channel is collected in box and margin (what an average is divided by depends on both); its box is what counts. */
+static void take_box(const region *r, const int64_t box[3], const double *from, double *dx)
 {
-    for (int64_t d = 0; d < dx->op->ext[HALO_D]; d++)
-        for (int64_t h = 0; h < dx->op->ext[HALO_H]; h++)
-            for (int64_t w = 0; w < dx->op->ext[HALO_W]; w++) {
-                double old = accumulate ? ref_get(dx, n, c, d, h, w) : 0;
-                ref_set(dx, n, c, d, h, w,
-                        old + from[((d - r->lo[0]) * r->ext[1] + h - r->lo[1]) * r->ext[2] + w - r->lo[2]]);
-            }
+    for (int64_t d = 0; d < box[0]; d++)
+        for (int64_t h = 0; h < box[1]; h++, dx += box[2]) {
+            const double *row = from + ((d - r->lo[0]) * r->ext[1] + h - r->lo[1]) * r->ext[2] - r->lo[2];
+            for (int64_t w = 0; w < box[2]; w++) dx[w] += row[w];
+        }
 }
 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
@@ -142,17 +174,26 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
     ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
              aux = ref_operand(plan, args, HALO_AUX);
     region r = with_margin(dx.op), out = {.ext = {dy.op->ext[HALO_D], dy.op->ext[HALO_H], dy.op->ext[HALO_W]}};
-    double *xs = args->scratch;
-    for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++)
-        for (int64_t c = 0; c < dx.op->ext[HALO_C]; c++) {
-            int64_t p[3] = {0, 0, 0};
-            memset(xs, 0, (size_t)volume(r.ext) * sizeof(*xs));
+    const int64_t *box = dx.op->ext + HALO_D;
+    int64_t cells = volume(r.ext), points = ref_sample_size(dy.op), at;
+    bool max = plan->d.pool == HALO_POOL_MAX;
+    double *one = args->scratch, *dys = one + cells, *argmax = dys + points, *xs = argmax + points;
+    for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
+        ref_unpack_box(&dy, n, dys);
+        if (max) ref_unpack_box(&aux, n, argmax);
+        if (plan->d.accumulate) ref_unpack_box(&dx, n, xs);
+        else memset(xs, 0, (size_t)ref_sample_size(dx.op) * sizeof(*xs));
+        for (at = 0; at < points;) {
+            int64_t p[3] = {0, 0, 0}, c = at / volume(out.ext);
+            memset(one, 0, (size_t)cells * sizeof(*one));
             do {
-                double arg = plan->d.pool == HALO_POOL_MAX ? ref_get(&aux, n, c, p[0], p[1], p[2]) : 0;
-                scatter_point(&plan->d, &r, p, ref_get(&dy, n, c, p[0], p[1], p[2]), arg, xs);
+                scatter_point(&plan->d, &r, p, dys[at], max ? argmax[at] : 0, one);
+                at++;
             } while (next_point(&out, p));
-            write_box(&dx, n, c, &r, plan->d.accumulate, xs);
+            take_box(&r, box, one, xs + c * volume(box));
         }
+        ref_pack_box(&dx, n, xs);
+    }
     return HALO_OK;
 }
 
