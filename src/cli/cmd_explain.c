@@ -27,7 +27,22 @@ static int print_yaml(hl_invocation *inv, const hl_settings *set)
     return hl_print(inv, &out);
 }
 
-static int print_json(hl_invocation *inv, hl_run *run)
+/* Of the rank that has most of each; with `group`, of all that hold a sample together. */
+static void add_figures(hl_json *j, const hl_figures *f)
+{
+    hl_json_int(j, "ranks", f->ranks);
+    hl_json_int(j, "peak_bytes_rank", (int64_t)f->peak_bytes_rank);
+    hl_json_int(j, "halo_bytes_forward", f->halo_bytes[0]);
+    hl_json_int(j, "halo_bytes_backward", f->halo_bytes[1]);
+    hl_json_int(j, "halo_bytes_forward_group", f->halo_bytes_group[0]);
+    hl_json_int(j, "halo_bytes_backward_group", f->halo_bytes_group[1]);
+    hl_json_int(j, "halo_messages", f->halo_messages);
+    hl_json_int(j, "gather_bytes", f->gather_bytes);
+    hl_json_int(j, "reduce_bytes", f->reduce_bytes);
+    hl_json_int(j, "read_bytes_sample", f->read_bytes_sample);
+}
+
+static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures)
 {
     hl_program_info info;
     hl_json j = {0};
@@ -43,14 +58,24 @@ static int print_json(hl_invocation *inv, hl_run *run)
     hl_json_int(&j, "state_bytes", (int64_t)info.state_bytes);
     hl_json_int(&j, "activation_bytes", (int64_t)info.activation_bytes);
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
-    hl_json_int(&j, "ranks", run->grid.data * hl_grid_group(&run->grid));
-    hl_json_int(&j, "read_bytes_sample", hl_run_read_bytes(run));
+    add_figures(&j, figures);
     hl_json_int(&j, "loader_bytes", hl_run_loader_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
     hl_ops_json(run->train, NULL, &j);
     hl_json_end_object(&j);
     return hl_print_json(inv, &j);
+}
+
+static void print_figures(const hl_figures *f, hl_str *text)
+{
+    const double mib = 1048576.0;
+    hl_str_addf(text,
+                "\n%" PRId64 " ranks, the most of any: %.1f MiB of memory, with messages and samples read ahead; %.3f MiB of margins sent forward, %.3f backward, in %" PRId64 " messages;\n"
+                "%.3f MiB of blocks sent to the whole group; %.3f MiB of gradients summed; %.3f MiB read of each sample\n"
+                "all ranks of a group together: %.3f MiB of margins forward, %.3f backward\n",
+                f->ranks, (double)f->peak_bytes_rank / mib, (double)f->halo_bytes[0] / mib, (double)f->halo_bytes[1] / mib, f->halo_messages, (double)f->gather_bytes / mib,
+                (double)f->reduce_bytes / mib, (double)f->read_bytes_sample / mib, (double)f->halo_bytes_group[0] / mib, (double)f->halo_bytes_group[1] / mib);
 }
 
 static int explain(hl_invocation *inv)
@@ -65,10 +90,14 @@ static int explain(hl_invocation *inv)
     st = hl_run_explain(inv->ctx, &set, inv->text[AFTER] ? inv->text[AFTER] : "fit", &run); /* nothing of its size is allocated */
     if (st != HALO_OK) return hl_exit_code(st);
     int rc;
-    if (inv->json) rc = print_json(inv, run);
+    hl_figures figures = {.ranks = 1};
+    if (!inv->text[AFTER]) st = hl_run_figures(run, &figures);
+    if (st != HALO_OK) rc = hl_exit_code(st);
+    else if (inv->json) rc = print_json(inv, run, &figures);
     else {
         hl_str text = {0};
         st = hl_program_print(run->train, &text);
+        if (figures.ranks > 1) print_figures(&figures, &text);
         rc = st == HALO_OK ? hl_print(inv, &text) : hl_exit_code(st);
     }
     hl_run_destroy(run);

@@ -91,9 +91,9 @@ static void read_bytes(const hl_run *run)
 {
     double sum = 0, most = 0;
     char all[32], one[32];
-    for (int r = 0; run->read && r < run->ctx->ranks; r++) {
-        sum += run->read[r];
-        most = fmax(most, run->read[r]);
+    for (int r = 0; run->counted && r < run->ctx->ranks; r++) {
+        sum += run->counted[r].read;
+        most = fmax(most, run->counted[r].read);
     }
     if (!(sum > 0)) return;
     hl_bytes_text(sum, all, sizeof(all));
@@ -101,6 +101,22 @@ static void read_bytes(const hl_run *run)
     fprintf(stderr, "read      %s from files", all);
     if (run->ctx->ranks > 1) fprintf(stderr, ", a rank at most %s", one);
     fprintf(stderr, "\n");
+}
+
+/* Margins between ranks that hold samples together. */
+static void sent_bytes(const hl_run *run)
+{
+    double most = 0, exposed = 0;
+    char text[32];
+    if (!run->counted || !hl_grid_split(&run->grid)) return;
+    for (int r = 0; r < run->ctx->ranks; r++) {
+        const hl_traffic *t = &run->counted[r].sent;
+        double runs = (double)hl_max64(1, t->runs);
+        most = fmax(most, (double)(t->halo_bytes[0] + t->halo_bytes[1]) / runs);
+        exposed = fmax(exposed, t->exposed / runs);
+    }
+    hl_bytes_text(most, text, sizeof(text));
+    fprintf(stderr, "sent      %s of margins in a step, by the rank that sent most; a rank waited at most %.2g ms a step for those of others\n", text, exposed * 1e3);
 }
 
 void hl_progress_event(void *user, const hl_event *e)
@@ -123,6 +139,7 @@ void hl_progress_event(void *user, const hl_event *e)
         if (strcmp(e->status, "failed") != 0)
             fprintf(stderr, "%s%s after %s at step %" PRId64 " (%s)\n", p->terminal ? "\r\033[K" : "", e->status, spent, e->step, e->reason);
         read_bytes(p->run);
+        sent_bytes(p->run);
         break;
     }
 }

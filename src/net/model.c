@@ -216,6 +216,11 @@ halo_dtype hl_model_dtype(const hl_model *m)
     return m->dev->master;
 }
 
+int64_t hl_model_gradient_bytes(const hl_model *m)
+{
+    return m->trained * (int64_t)hl_dtype_size(m->dev->master);
+}
+
 halo_status hl_model_gradient_range(hl_model *m, void **ptr, int64_t *elements)
 {
     if (!m->has_optim)

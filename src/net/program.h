@@ -54,6 +54,7 @@ halo_dtype hl_model_dtype(const hl_model *model);
 halo_status hl_model_get_raw(hl_model *model, int param, hl_array a, void *host);
 halo_status hl_model_set_raw(hl_model *model, int param, hl_array a, const void *host);
 /* All gradients, contiguous, in backward order. */
+int64_t hl_model_gradient_bytes(const hl_model *model);
 halo_status hl_model_gradient_range(hl_model *model, void **ptr, int64_t *elements);
 int64_t hl_model_steps(const hl_model *model); /* optimiser steps done: t of Adam */
 void hl_model_set_steps(hl_model *model, int64_t t);

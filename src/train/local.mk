@@ -6,6 +6,7 @@ libhalo_core_la_SOURCES += \
 	src/train/evaluate.c \
 	src/train/events.h \
 	src/train/feed.c \
+	src/train/figures.c \
 	src/train/groups.c \
 	src/train/insitu.c \
 	src/train/loop.c \

@@ -310,15 +310,15 @@ static halo_status prepare(loop *l)
     return hl_part_create(run, &l->part);
 }
 
-/* What each rank has read. Collective, but for lost runs; where it fails, nobody knows. */
-static void gather_read(hl_run *run)
+/* What each rank has read and sent. Collective, but for lost runs; where it fails, nobody knows. */
+static void gather_counted(hl_run *run)
 {
-    double mine = 0;
-    for (int split = 0; split < HL_SPLITS; split++) mine += (double)hl_source_bytes(run->source[split]);
-    if (run->lost || hl_agree(run->ctx, hl_calloc(run->ctx, (size_t)run->ctx->ranks, sizeof(*run->read), "bytes read", &run->read)) != HALO_OK) return;
-    if (hl_comm_gather(run->ctx, &mine, sizeof(mine), run->read) == HALO_OK) return;
-    free(run->read);
-    run->read = NULL;
+    hl_counted mine = {.sent = hl_program_counted(run->train)};
+    for (int split = 0; split < HL_SPLITS; split++) mine.read += (double)hl_source_bytes(run->source[split]);
+    if (run->lost || hl_agree(run->ctx, hl_calloc(run->ctx, (size_t)run->ctx->ranks, sizeof(mine), "what ranks counted", &run->counted)) != HALO_OK) return;
+    if (hl_comm_gather(run->ctx, &mine, sizeof(mine), run->counted) == HALO_OK) return;
+    free(run->counted);
+    run->counted = NULL;
 }
 
 static halo_status conclude(loop *l, halo_status st)
@@ -326,7 +326,7 @@ static halo_status conclude(loop *l, halo_status st)
     hl_run *run = l->run;
     const char *status = st == HALO_OK ? "done" : st == HALO_ERR_STOPPED ? "stopped" : "failed";
     if (run->stop_reached) run->stop_reached();
-    gather_read(run);
+    gather_counted(run);
     if (st != HALO_ERR_STOPPED) {
         hl_event e = {.kind = HL_EVENT_STOP, .step = run->at.step, .epoch = hl_run_epoch(run), .status = status, .elapsed = hl_now() - run->started,
                       .reason = st == HALO_OK ? "the end" : halo_error_message(run->ctx)};

@@ -37,6 +37,12 @@ typedef struct hl_hidden {
     hl_reduce_cost cost;
 } hl_hidden;
 
+/* What a rank did in a training, counted. */
+typedef struct hl_counted {
+    double read;     /* bytes of files */
+    hl_traffic sent; /* to the others of its spatial group, by training steps */
+} hl_counted;
+
 typedef struct hl_run {
     halo_context *ctx;
     hl_settings set;
@@ -50,7 +56,7 @@ typedef struct hl_run {
     hl_reducer *reducer; /* NULL on one rank */
     hl_hidden hidden;    /* what was expected of it */
     hl_seat *seat;       /* [ranks], from the start of training */
-    double *read;        /* [ranks], at its end: bytes that each read from files */
+    hl_counted *counted; /* [ranks], at its end */
     bool lost;           /* a rank failed where the others cannot know of it: end by hl_comm_abort */
     hl_schedule schedule;
     hl_progress at;
@@ -103,6 +109,21 @@ halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch)
 int64_t hl_run_read_bytes(hl_run *run);
 /* Memory of the loader of the training data: batches read ahead, and a sample as it is read and before it is turned. Not collective. */
 int64_t hl_run_loader_bytes(hl_run *run);
+
+/* The training program of the run's grid place up to `fit`: nothing is allocated. */
+halo_status hl_run_outline(hl_run *run, hl_program **program);
+/* What the ranks of the run's grid hold and send in a step, the most of any; found on one process. */
+typedef struct hl_figures {
+    int64_t ranks;
+    size_t peak_bytes_rank;      /* memory: weights, state, activations, scratch, messages, samples read ahead */
+    int64_t halo_bytes[2];       /* forward, backward: margins sent to neighbours */
+    int64_t halo_bytes_group[2]; /* by all ranks of a spatial group */
+    int64_t halo_messages;       /* of both */
+    int64_t gather_bytes;        /* blocks sent where tensors stop being split, and back */
+    int64_t reduce_bytes;        /* of gradients that are summed */
+    int64_t read_bytes_sample;
+} hl_figures;
+halo_status hl_run_figures(hl_run *run, hl_figures *figures);
 
 /* Cuts what a loader gave into these parts (part.c). */
 typedef struct hl_part {
@@ -219,8 +240,8 @@ halo_status hl_rundir_summary(hl_run *run, const char *status, const hl_evaluati
 /* Observer that appends log.jsonl; user is an hl_runlog. */
 typedef struct hl_runlog hl_runlog;
 halo_status hl_runlog_open(hl_run *run, hl_runlog **log);
-/* What each rank read from files, "read_bytes": a list; nothing before the end of training. */
-void hl_read_json(const hl_run *run, hl_json *j);
+/* What each rank read from files, "read_bytes": a list; and sent in a step to those that hold samples with it, "sent": a list. Nothing before the end of training. */
+void hl_counted_json(const hl_run *run, hl_json *j);
 void hl_runlog_close(hl_runlog *log);
 void hl_runlog_event(void *user, const hl_event *event);
 

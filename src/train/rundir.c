@@ -340,7 +340,7 @@ static void summary_json(hl_run *run, const char *status, const hl_evaluation *l
     hl_json_number(j, "samples_per_second", samples_per_second);
     hl_json_number(j, "gflops", gflops);
     hl_json_int(j, "peak_rss_bytes", (int64_t)hl_peak_rss_bytes());
-    hl_read_json(run, j);
+    hl_counted_json(run, j);
     hl_json_end_object(j);
 }
 

@@ -85,11 +85,28 @@ static void validation_members(const hl_event *e, hl_json *j)
     hl_json_end_array(j);
 }
 
-void hl_read_json(const hl_run *run, hl_json *j)
+/* Per step: transfers run once in each. */
+static void sent_json(const hl_traffic *t, hl_json *j)
 {
-    if (!run->read) return;
+    int64_t runs = hl_max64(1, t->runs);
+    hl_json_object(j, NULL);
+    hl_json_int(j, "halo_bytes_forward", t->halo_bytes[0] / runs);
+    hl_json_int(j, "halo_bytes_backward", t->halo_bytes[1] / runs);
+    hl_json_int(j, "halo_messages", t->halo_messages / runs);
+    hl_json_int(j, "gather_bytes", t->gather_bytes / runs);
+    hl_json_number(j, "seconds_exposed", t->exposed / (double)runs);
+    hl_json_end_object(j);
+}
+
+void hl_counted_json(const hl_run *run, hl_json *j)
+{
+    if (!run->counted) return;
     hl_json_array(j, "read_bytes");
-    for (int r = 0; r < run->ctx->ranks; r++) hl_json_int(j, NULL, (int64_t)run->read[r]);
+    for (int r = 0; r < run->ctx->ranks; r++) hl_json_int(j, NULL, (int64_t)run->counted[r].read);
+    hl_json_end_array(j);
+    if (!hl_grid_split(&run->grid)) return;
+    hl_json_array(j, "sent");
+    for (int r = 0; r < run->ctx->ranks; r++) sent_json(&run->counted[r].sent, j);
     hl_json_end_array(j);
 }
 
@@ -117,7 +134,7 @@ static void members(const hl_run *run, const hl_event *e, hl_json *j)
         hl_json_string(j, "status", e->status);
         hl_json_string(j, "reason", e->reason);
         hl_json_number(j, "seconds", e->elapsed);
-        hl_read_json(run, j);
+        hl_counted_json(run, j);
         break;
     }
 }

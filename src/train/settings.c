@@ -121,6 +121,7 @@ static const hl_key keys[] = {
     KEY("checkpoint.steps", HL_SETTING_INT, checkpoint.steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "also after so many steps"),
     KEY("checkpoint.keep", HL_SETTING_INT, checkpoint.keep, .fallback = "3", .low = 1, .high = MOST, .help = "keep the last so many, and the best"),
     KEY("parallel.spatial", HL_SETTING_SIZE, parallel.spatial, .fallback = "1", .low = 1, .high = 65536, .help = "split each sample over d x h x w ranks"),
+    KEY("parallel.spatial_until", HL_SETTING_TEXT, parallel.spatial_until, .fallback = "auto", .none = "auto", .help = "the last layer that is split (auto: as far as blocks are thick enough)"),
     KEY("parallel.ranks", HL_SETTING_INT, parallel.ranks, .fallback = "auto", .none = "auto", .low = 1, .high = 1e9,
         .help = "how many ranks there are, for explain on one process, and for training to insist on; auto: those that were started, for explain as many as "
                 "'parallel.spatial' needs"),

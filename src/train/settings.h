@@ -71,6 +71,7 @@ typedef struct hl_settings {
     } checkpoint;
     struct {
         int64_t spatial[3], ranks; /* ranks -1: those that were started */
+        char spatial_until[64];
     } parallel;
     struct {
         int group, orchestration, algorithm, wire, average;

@@ -209,7 +209,8 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
     static const halo_layout layouts[] = {HALO_LAYOUTS, HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C};
     hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .accumulate = set->train.accumulate > 1, .loss = (halo_loss)set->loss,
                             .huber_delta = set->huber_delta, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
-                            .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .layout = layouts[set->layout]};
+                            .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .layout = layouts[set->layout],
+                            .split_until = set->parallel.spatial_until};
     return o;
 }
 
@@ -261,6 +262,15 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
     return st;
 }
 
+halo_status hl_run_outline(hl_run *run, hl_program **program)
+{
+    hl_compile_options o = options_of(run, true);
+    o.plan = HL_PLAN_FIXED;
+    o.team = NULL;
+    o.after = "fit";
+    return hl_compile(run->model, &o, program);
+}
+
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
@@ -271,17 +281,6 @@ static halo_status make_programs(hl_run *run, hl_need need, const char *after)
     return HALO_OK;
 }
 
-/* A compiler that does not know of blocks must not train on them. */
-static halo_status check_blocks(const hl_run *run)
-{
-    hl_cells c;
-    const int64_t *in = run->net->layer[0].out + 1;
-    if (!hl_grid_split(&run->grid) || !run->team) return HALO_OK;
-    hl_program_input_box(run->train ? run->train : run->eval, c.lo, c.ext);
-    if (memcmp(c.ext, in, sizeof(c.ext)) != 0) return HALO_OK;
-    return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'parallel.spatial': network '%s' cannot be split yet", run->net->name);
-}
-
 /* Rank 0 measures and keeps its choices in the run directory first, so that all ranks make the same. Ranks that hold samples together compile together, since
  * their exchanges are made by all of them. */
 static halo_status make_programs_in_turn(hl_run *run, hl_need need, const char *after)
@@ -290,7 +289,6 @@ static halo_status make_programs_in_turn(hl_run *run, hl_need need, const char *
     if (need == HL_NEED_NETWORK) return HALO_OK;
     HL_AGREE(run->ctx, together || run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
     HL_AGREE(run->ctx, !together && run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
-    HL_AGREE(run->ctx, check_blocks(run));
     return need == HL_NEED_TRAINING && !after ? hl_run_make_reducer(run) : HALO_OK;
 }
 
@@ -347,7 +345,7 @@ void hl_run_destroy(hl_run *run)
     hl_team_destroy(run->team);
     if (run->lock > 0) close(run->lock);
     free(run->seat);
-    free(run->read);
+    free(run->counted);
     free(run);
 }
 

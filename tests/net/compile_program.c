@@ -235,7 +235,7 @@ static void check_evaluation(const small_network *s)
 static void check_passes(const small_network *s)
 {
     static const char *const names[] = {"shape",   "place",   "differentiate", "precision", "lower",
-                                        "inplace", "margins", "choose",        "fit",       "bind"};
+                                        "inplace", "margins", "overlap", "choose",        "fit",       "bind"};
     hl_compile_options options = small_options(1);
     run r = train(s, &options, (hl_compile_switches){0});
     int good = 0;

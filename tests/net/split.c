@@ -190,7 +190,7 @@ static double float_error(halo_network *net, const outcome *o, const small_data 
 }
 
 /* False: the network cannot be split so. */
-static bool check_network(halo_network *net, int64_t batch, uint64_t seed, bool print)
+static bool check_network(halo_network *net, int64_t batch, uint64_t seed, const char *until, bool print)
 {
     hl_optim_spec sgd = small_sgd();
     hl_model *alone, *together;
@@ -199,6 +199,7 @@ static bool check_network(halo_network *net, int64_t batch, uint64_t seed, bool 
     check_status(ctx, hl_model_create(ctx, dev, net, &sgd, &together), net->name);
     for (int t = 0; t < 2; t++) {
         hl_compile_options o = options_for(batch, t == 0, true);
+        o.split_until = until;
         const hl_compile_switches off = {.cut_all = true};
         halo_status st = hl_compile_with(together, &o, off, &split[t]);
         if (st == HALO_ERR_SHAPE && t == 0) {
@@ -247,7 +248,7 @@ static void check_small(int64_t batch)
 {
     for (const small_network *s = small_networks; s->name; s++) {
         halo_network *net = small_build(ctx, s);
-        (void)check_network(net, batch, 5, false);
+        (void)check_network(net, batch, 5, NULL, false);
         halo_network_destroy(net);
     }
 }
@@ -268,7 +269,8 @@ int main(int argc, char **argv)
     for (int seed = first; seed <= last; seed++) {
         halo_network *net = random_network(ctx, (uint64_t)seed, 4);
         int64_t batch = random_below(2) ? 1 : 3;
-        (void)check_network(net, batch, (uint64_t)seed, argc > at + 1 && first == last);
+        const char *until = random_below(3) ? NULL : net->layer[random_below(net->layers)].name; /* where that cannot be split, as far as it goes */
+        if (!until || !check_network(net, batch, (uint64_t)seed, until, false)) (void)check_network(net, batch, (uint64_t)seed, NULL, argc > at + 1 && first == last);
         halo_network_destroy(net);
     }
     hl_team_destroy(team);

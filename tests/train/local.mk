@@ -9,8 +9,8 @@ TESTS += tests/train/trainer.test
 TESTS_FAST += tests/train/trainer.test
 tests_train_trainer_test_SOURCES = tests/train/trainer.c
 
-dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/train/running.test tests/train/stopping.test
-TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/running.test tests/train/stopping.test
+dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
+TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
 
 # Beginning with what another run had; and what it compares checkpoints with
 dist_check_SCRIPTS += tests/train/start.test

@@ -76,6 +76,9 @@ static halo_status too_thin(hl_program *p, int layer, const int64_t ext[3])
                    hl_layer_of(p, layer)->name, ext[0], ext[1], ext[2], part[0], part[1], part[2]);
 }
 
+/* A dropout that is left out has its input's value. */
+static bool shares(const hl_program *p, int layer) { return p->live[layer] && layer > 0 && p->value[p->y[layer]].layer != layer; }
+
 static halo_status decide(hl_program *p)
 {
     int end;
@@ -83,7 +86,7 @@ static halo_status decide(hl_program *p)
     HL_TRY(find_end(p, &end));
     for (int i = 0; i < p->net->layers; i++) {
         const hl_layer *l = hl_layer_of(p, i);
-        p->split[i] = p->live[i] && i <= end && splits(p, i);
+        p->split[i] = p->live[i] && (shares(p, i) ? p->split[l->input[0]] : i <= end && splits(p, i));
         for (int k = 0; k < l->inputs; k++) used = used || (l->input[k] == 0 && p->split[i]);
         if (i == 0 && !p->split[0]) return too_thin(p, 0, l->out + 1);
     }
@@ -113,11 +116,10 @@ static bool wanted_other(const hl_program *p, int layer)
     return false;
 }
 
-/* A dropout that is left out shares its input's value, and so the other form of that. */
 static halo_status make_other(hl_program *p, int layer)
 {
     int owner = p->value[p->y[layer]].layer;
-    if (owner != layer) {
+    if (shares(p, layer)) {
         if (p->other[owner] < 0) HL_TRY(make_other(p, owner));
         p->other[layer] = p->other[owner];
         return HALO_OK;

@@ -47,7 +47,7 @@ static int lone_activation(const hl_program *p, int i)
         for (int k = 0; k < l->inputs && p->live[j]; k++) {
             if (l->input[k] != i) continue;
             readers++;
-            if (l->kind == HL_LAYER_ACT) found = j;
+            if (l->kind == HL_LAYER_ACT && p->split[j] == p->split[i]) found = j;
         }
     }
     return readers == 1 ? found : -1;
