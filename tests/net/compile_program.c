@@ -248,7 +248,7 @@ static void check_passes(const small_network *s)
         check_status(ctx, hl_program_print(p, &text), names[i]);
         hl_program_info_get(p, &info);
         good += strstr(text.s, names[i]) && strstr(text.s, "conv1") && info.reorders == 0 &&
-                (i < 7 || info.flops_step > info.flops_forward);
+                (i < 8 || info.flops_step > info.flops_forward);
         hl_str_free(&text);
         hl_program_destroy(p);
     }
