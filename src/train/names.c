@@ -50,7 +50,7 @@ static void layer_entry(hl_names *v, const char *name, char *entry)
     snprintf(entry, ROOM, "%s", first);
     leave_out(v, first, strlen(first));
     while (stem > 0 && first[stem - 1] >= '0' && first[stem - 1] <= '9') stem--;
-    if (!first[stem]) return;
+    if (!first[stem] || strlen(first + stem) > 9) return;
     for (int64_t number = strtoll(first + stem, NULL, 10) + 1;; number++) {
         snprintf(next, sizeof(next), "%.*s%" PRId64, (int)stem, first, number);
         if (!whole(v, next, strlen(next))) return;
