@@ -206,6 +206,7 @@ struct hl_program {
     halo_layout layout, input_layout;
     double layout_seconds; /* of a step, when measured */
     size_t arena_bytes, image_bytes, scratch_bytes;
+    struct hl_arena *store; /* where `arena` lies (arena.c) */
     void *arena, *images, *scratch;
     double *host; /* [2 x parameters] for norms; [batch] for sample weights */
     halo_step_record record;
@@ -225,6 +226,12 @@ struct hl_program {
     double *statistics;   /* host room for merging those of norms over ranks; NULL: not needed */
     double merge_seconds; /* of all steps, for that */
 };
+
+/* arena.c: memory of p->arena_bytes, in `lent` where that is large enough; before each run: it is this program's, cleared if another ran since. */
+typedef struct hl_arena hl_arena;
+halo_status hl_arena_open(hl_program *p, hl_arena *lent);
+void hl_arena_close(hl_program *p);
+halo_status hl_arena_take(hl_program *p);
 
 /* run.c: one step, and nothing else... */
 halo_status hl_execute(hl_program *p, hl_step *s);

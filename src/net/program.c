@@ -107,7 +107,7 @@ void hl_program_destroy(hl_program *p)
         free(s->times);
     }
     for (int i = 0; i < p->transfers; i++) hl_exchange_destroy(p->transfer[i].exchange);
-    if (p->arena) p->dev->ops->release(p->dev, p->arena);
+    hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
     void *const owned[] = {p->complete, p->statistics, p->arrival, p->seconds, p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,

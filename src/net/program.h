@@ -63,6 +63,8 @@ void hl_model_set_steps(hl_model *model, int64_t t);
 
 typedef enum hl_plan_mode { HL_PLAN_MEASURE = 0, HL_PLAN_FIXED } hl_plan_mode;
 
+typedef struct hl_program hl_program;
+
 typedef struct hl_compile_options {
     int64_t batch;         /* samples of one run on this rank */
     bool training;         /* false: forward (and loss) only, norms use running statistics, dropout off */
@@ -77,12 +79,12 @@ typedef struct hl_compile_options {
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
+    hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
+                             * enough. Either may be destroyed first. NULL: own memory */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins
                              * overlap choose fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
 } hl_compile_options;
-
-typedef struct hl_program hl_program;
 
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
 void hl_program_destroy(hl_program *program);

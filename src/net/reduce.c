@@ -86,6 +86,7 @@ halo_status hl_program_time_backward(hl_program *p)
 {
     HL_BUG_UNLESS(p->opt.training && p->arena);
     if (!p->seconds) HL_TRY(hl_calloc(p->ctx, (size_t)p->steps, sizeof(*p->seconds), "times of steps", &p->seconds));
+    HL_TRY(hl_arena_take(p));
     HL_TRY(plausible_statistics(p));
     if (p->dev->ops->enter) p->dev->ops->enter(p->dev);
     halo_status st = time_backward(p, true);

@@ -102,6 +102,7 @@ static halo_status load_targets(hl_program *p, const float *y)
 /* Input, targets, sample weights; what the step will divide by. */
 static halo_status load(hl_program *p, const hl_batch *batch)
 {
+    HL_TRY(hl_arena_take(p));
     const int64_t rows = rows_of(p);
     double sum = 0;
     int64_t last = -1;

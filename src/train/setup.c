@@ -257,6 +257,7 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
     }
     o.plan_cache = cache;
     o.after = after;
+    if (!training && run->train && !after) o.beside = run->train;
     halo_status st = hl_compile(run->model, &o, program);
     free(cache);
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bind.c -- the last pass: buffers, plans, addresses. Afterwards a step only runs. All memory is cleared
- * once: margins and padding lanes that nobody writes are zero for good.
+ * before the first run: margins and padding lanes that nobody writes are zero for good.
  */
 #include "net/compile/compile.h"
 
@@ -46,7 +46,8 @@ static halo_status bind_step(hl_program *p, hl_step *s)
 
 halo_status hl_pass_bind(hl_program *p)
 {
-    HL_TRY(alloc_cleared(p, p->arena_bytes, &p->arena));
+    HL_TRY(hl_arena_open(p, p->opt.beside ? p->opt.beside->store : NULL));
+    p->opt.beside = NULL;
     HL_TRY(alloc_cleared(p, p->image_bytes, &p->images));
     HL_TRY(alloc_cleared(p, p->scratch_bytes, &p->scratch));
     size_t numbers = 2 * (size_t)p->model->params;

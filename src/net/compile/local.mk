@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # net/compile: from graph to program, one file per pass; and what a program is, runs and prints
 libhalo_core_la_SOURCES += \
+	src/net/arena.c \
 	src/net/arrive.c \
 	src/net/average.c \
 	src/net/running.c \
