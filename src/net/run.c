@@ -17,8 +17,9 @@
 /* Begins when what it sends is there. */
 static halo_status start(hl_program *p, hl_step *s)
 {
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
-    return hl_exchange_start(p->transfer[s->transfer].exchange, s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
+    const halo_device_ops *ops = p->dev->ops;
+    HL_TRY(ops->wait(p->dev, NULL));
+    return hl_exchange_start(p->transfer[s->transfer].exchange, ops->mpi_pointer(p->dev, s->args.ptr[HALO_X]), ops->mpi_pointer(p->dev, s->args.ptr[HALO_Y]));
 }
 
 halo_status hl_execute(hl_program *p, hl_step *s)
