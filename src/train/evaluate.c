@@ -33,7 +33,7 @@ typedef struct walk {
 
 static hl_loader_options loader_options(const hl_run *run)
 {
-    hl_loader_options o = {.batch = hl_run_part(run) * run->grid.data, .seed = (uint64_t)run->set.seed, .prefetch = hl_run_evaluation_prefetch(run)};
+    hl_loader_options o = {.batch = hl_run_part(run) * run->grid.data, .seed = (uint64_t)run->set.seed, .prefetch = (int)run->set.data.prefetch};
     hl_run_cells(run, run->eval, &o);
     hl_run_transforms(&run->set, &o);
     return o;

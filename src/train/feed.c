@@ -105,22 +105,10 @@ int64_t hl_run_read_bytes(hl_run *run)
     return x * (int64_t)bytes_of_value(run) + y * (int64_t)sizeof(float);
 }
 
-/* Whether there is data for validation, as far as settings say where no data is opened. */
-static bool validates(const hl_run *run)
-{
-    const hl_settings *s = &run->set;
-    if (run->source[HL_TRAIN]) return run->source[HL_VALIDATION];
-    return s->data.synthetic || *s->data.validation || s->data.split.n > 1;
-}
-
-int hl_run_evaluation_prefetch(const hl_run *run) { return (int)hl_min64(1, run->set.data.prefetch); }
-
 int64_t hl_run_loader_bytes(hl_run *run)
 {
     const hl_settings *s = &run->set;
-    int64_t x, y, f = (int64_t)sizeof(float), part = hl_run_part(run), share = part * hl_run_parts(run);
+    int64_t x, y, f = (int64_t)sizeof(float), share = hl_run_part(run) * hl_run_parts(run);
     count_values(run, &x, &y);
-    const int64_t as_stored = x * (int64_t)bytes_of_value(run);
-    int64_t training = (s->data.prefetch + 1) * share * (x + y) * f + as_stored + (s->data.augment != HL_AUGMENT_NONE ? (x + y) * f : 0);
-    return training + (validates(run) ? (hl_run_evaluation_prefetch(run) + 1) * part * (x + y) * f + as_stored : 0);
+    return (s->data.prefetch + 1) * share * (x + y) * f + x * (int64_t)bytes_of_value(run) + (s->data.augment != HL_AUGMENT_NONE ? (x + y) * f : 0);
 }

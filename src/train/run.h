@@ -109,8 +109,6 @@ halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch)
 int64_t hl_run_read_bytes(hl_run *run);
 /* Memory of the loader of the training data: batches read ahead, and a sample as it is read and before it is turned. Not collective. */
 int64_t hl_run_loader_bytes(hl_run *run);
-/* Batches that evaluation reads ahead: it walks a split once while training's own batches wait. */
-int hl_run_evaluation_prefetch(const hl_run *run);
 
 /* The training program of the run's grid place up to `fit`: nothing is allocated. */
 halo_status hl_run_outline(hl_run *run, hl_program **program);
