@@ -264,7 +264,8 @@ HALO_API int64_t halo_network_parameters(const halo_network *net);
 
 /* Networks by name: "cosmoflow" with variants "sc18" (wiring "paper" or "as-run"), "mlperf" and "hybrid". NULL and 0 mean the published
  * choice: the first variant, 128^3, 1 or 4 channels, 3 or 4 outputs. batch_norm puts a norm between each convolution and its activation,
- * and takes the convolution's bias away. HALO_ERR_USAGE: an unknown name, variant or wiring; HALO_ERR_SHAPE: extents that the variant
+ * and takes the convolution's bias away. "unet3d" with variants "batch", "group" and "instance", kinds of norm: a logit of 3 classes for every voxel of 1 channel;
+ * extents must be multiples of 2^(levels - 1), 4 levels. HALO_ERR_USAGE: an unknown name, variant or wiring; HALO_ERR_SHAPE: extents that the variant
  * cannot take. */
 typedef struct halo_zoo_options {
     size_t size;
@@ -273,6 +274,7 @@ typedef struct halo_zoo_options {
     bool batch_norm;
     bool periodic;   /* padding that wraps round, where the network pads: whole simulation boxes */
     bool no_dropout;
+    int64_t levels, first_channels; /* unet3d: resolutions, and channels of the first; 4, 32 */
 } halo_zoo_options;
 #define HALO_ZOO_OPTIONS_INIT {.size = sizeof(halo_zoo_options)}
 HALO_API halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options, halo_network **net);

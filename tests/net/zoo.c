@@ -62,6 +62,45 @@ static void check_counts(void)
     }
 }
 
+static halo_network *unet(const char *variant, int64_t size, int64_t channels, int64_t outputs, int64_t levels, int64_t first)
+{
+    halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+    halo_network *net = NULL;
+    o.variant = variant, o.channels = channels, o.outputs = outputs, o.levels = levels, o.first_channels = first;
+    for (int d = 0; d < 3; d++) o.extents[d] = size;
+    return halo_network_zoo(ctx, "unet3d", &o, &net) == HALO_OK ? net : NULL;
+}
+
+/* Convolutions and transposed ones, their forward operations, and the trainable numbers: those of Oyama et al.'s network. */
+static void check_unet(void)
+{
+    static const struct { const char *variant; int64_t size, channels, outputs, levels, first, parameters; } rows[] = {
+        {NULL, 128, 0, 0, 0, 0, 19070563},      {"group", 64, 1, 3, 4, 32, 19070563}, {"instance", 64, 1, 3, 4, 32, 19070563},
+        {"batch", 64, 4, 3, 0, 0, 19070563 + 3 * 27 * 32}, {"batch", 64, 1, 5, 0, 0, 19070563 + 2 * 65}, {"batch", 8, 1, 2, 2, 8, 0}};
+    for (size_t i = 0; i < HL_COUNT(rows); i++) {
+        halo_network *net = unet(rows[i].variant, rows[i].size, rows[i].channels, rows[i].outputs, rows[i].levels, rows[i].first);
+        int64_t got = net ? halo_network_parameters(net) : -1;
+        tap_ok(net && (rows[i].parameters == 0 || got == rows[i].parameters), "unet3d %s, %d channels, %d classes: %d parameters", rows[i].variant ? rows[i].variant : "default",
+               (int)rows[i].channels, (int)rows[i].outputs, (int)got);
+        halo_network_destroy(net);
+    }
+    halo_network *net = unet(NULL, 128, 0, 0, 0, 0);
+    double flops = 0;
+    int layers = 0;
+    for (int i = 0; net && i < net->layers; i++) {
+        const hl_layer *l = &net->layer[i], *x = &net->layer[l->input[0]];
+        if (l->kind != HL_LAYER_CONV && l->kind != HL_LAYER_CONV_TRANSPOSE) continue;
+        const hl_layer *small = l->kind == HL_LAYER_CONV ? l : x;
+        const int64_t *k = l->window.kernel;
+        flops += 2.0 * (double)(x->out[0] * l->out[0] * k[0] * k[1] * k[2]) * (double)(small->out[1] * small->out[2] * small->out[3]);
+        layers++;
+    }
+    tap_ok(layers == 18 && fabs(flops * 1e-12 - 3.91) < 0.01, "unet3d 128^3: %d convolutions, %.3f TF forward", layers, flops * 1e-12);
+    halo_network_destroy(net);
+    tap_ok(!unet(NULL, 20, 0, 0, 0, 0) && strstr(halo_error_message(ctx), "multiples of 8"), "unet3d: %s", halo_error_message(ctx));
+    tap_ok(!unet("group", 64, 0, 0, 0, 12) && strstr(halo_error_message(ctx), "multiple of 8 groups"), "unet3d: %s", halo_error_message(ctx));
+}
+
 /* periodic turns every padding that the variant has, and none that it has not; no_dropout leaves out that and nothing else. */
 static void check_options(const char *variant)
 {
@@ -274,6 +313,7 @@ int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) tap_bail("no context");
     check_counts();
+    check_unet();
     check_all_extents();
     check_options("mlperf");
     check_options("hybrid");

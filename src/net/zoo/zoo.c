@@ -2,7 +2,7 @@
 #include "net/zoo/zoo.h"
 #include "base/str.h"
 
-static const hl_zoo_network *const zoo[] = {&hl_zoo_cosmoflow};
+static const hl_zoo_network *const zoo[] = {&hl_zoo_cosmoflow, &hl_zoo_unet3d};
 
 const char *halo_network_zoo_name(int i)
 {
@@ -48,7 +48,7 @@ static halo_status check_variant(halo_context *ctx, const hl_zoo_network *z, con
     return unknown(ctx, "variant", variant, hl_nearest(variant, z->variants, variants_of(z)));
 }
 
-static halo_status check_counts(halo_context *ctx, const halo_zoo_options *o)
+static halo_status check_counts(halo_context *ctx, const char *name, const halo_zoo_options *o)
 {
     bool none = !o->extents[0] && !o->extents[1] && !o->extents[2];
     for (int d = 0; d < 3 && !none; d++)
@@ -58,6 +58,8 @@ static halo_status check_counts(halo_context *ctx, const halo_zoo_options *o)
         return hl_fail(ctx, HALO_ERR_USAGE, "channels is %" PRId64 ", must be positive", o->channels);
     if (o->outputs < 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "outputs is %" PRId64 ", must be positive", o->outputs);
+    if (strcmp(name, "unet3d") != 0 && (o->levels || o->first_channels))
+        return hl_fail(ctx, HALO_ERR_USAGE, "levels and first_channels belong to unet3d, not to %s", name);
     return HALO_OK;
 }
 
@@ -76,6 +78,6 @@ halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo
     HL_TRY(find_network(ctx, name, &z));
     if (!o.variant) o.variant = z->variants[0];
     HL_TRY(check_variant(ctx, z, o.variant));
-    HL_TRY(check_counts(ctx, &o));
+    HL_TRY(check_counts(ctx, name, &o));
     return z->build(ctx, &o, net);
 }
