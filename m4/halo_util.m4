@@ -76,6 +76,7 @@ AC_MSG_NOTICE([
     oneDNN        $halo_row_onednn
     hwloc         $halo_row_hwloc
     memkind       $halo_row_memkind
+    zlib          $halo_row_zlib
     FFTW          $halo_row_fftw
     CUDA          $halo_row_cuda
     sanitizer     $halo_row_sanitizer

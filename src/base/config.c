@@ -170,6 +170,39 @@ static halo_status set_words(const place *at, const hl_key *key, const hl_yaml *
     return HALO_OK;
 }
 
+static halo_status copy_word(const place *at, const hl_key *key, const hl_yaml *v, char out[HL_WORD_MAX])
+{
+    const char *text = v->kind == HL_YAML_SCALAR ? v->text : NULL;
+    if (!text) return expected(at, key, "words, or a map of them", v);
+    if (strlen(text) >= HL_WORD_MAX) return complain(at, "'%s': '%.80s...' is longer than %d characters", key->name, text, HL_WORD_MAX - 1);
+    memcpy(out, text, strlen(text) + 1);
+    return HALO_OK;
+}
+
+static halo_status set_item(const place *at, const hl_key *key, const hl_yaml *v, struct hl_map_item *item)
+{
+    if (!v->key) return copy_word(at, key, v, item->word);
+    if (strlen(v->key) >= HL_WORD_MAX) return complain(at, "'%s': '%.80s...' is longer than %d characters", key->name, v->key, HL_WORD_MAX - 1);
+    memcpy(item->word, v->key, strlen(v->key) + 1);
+    item->values = v->kind == HL_YAML_LIST ? 2 : 1;
+    if (v->kind == HL_YAML_SCALAR) return copy_word(at, key, v, item->value[0]);
+    if (v->kind != HL_YAML_LIST || v->items != 2) return complain(at, "'%s.%s' must be a word or a list of two", key->name, v->key);
+    HL_TRY(copy_word(at, key, v->item[0], item->value[0]));
+    return copy_word(at, key, v->item[1], item->value[1]);
+}
+
+static halo_status set_map(const place *at, const hl_key *key, const hl_yaml *v, hl_map *out)
+{
+    hl_map m = {0};
+    bool one = v->kind == HL_YAML_SCALAR;
+    size_t n = one ? *v->text != '\0' : v->items;
+    if (n > HL_MAP_MAX) return complain(at, "'%s' takes at most %d entries", key->name, HL_MAP_MAX);
+    for (size_t i = 0; i < n; i++)
+        HL_TRY(one ? copy_word(at, key, v, m.item[m.n++].word) : set_item(at, key, v->item[i], &m.item[m.n++]));
+    *out = m;
+    return HALO_OK;
+}
+
 static halo_status set_none(const hl_key *key, void *field)
 {
     switch (key->type) {
@@ -180,6 +213,7 @@ static halo_status set_none(const hl_key *key, void *field)
     case HL_SETTING_SECONDS: *(double *)field = -1; break;
     case HL_SETTING_SIZE: memset(field, 0, 3 * sizeof(int64_t)); break;
     case HL_SETTING_WORDS: memset(field, 0, sizeof(hl_words)); break;
+    case HL_SETTING_MAP: memset(field, 0, sizeof(hl_map)); break;
     case HL_SETTING_CHOICE:
     case HL_SETTING_BOOL: HL_BUG_UNLESS(!"a choice or switch has no none");
     }
@@ -210,6 +244,7 @@ static halo_status set_scalar(const place *at, const hl_key *key, const hl_yaml 
         return HALO_OK;
     case HL_SETTING_SIZE: return set_size(at, key, v, field);
     case HL_SETTING_WORDS: return set_words(at, key, v, field);
+    case HL_SETTING_MAP: return set_map(at, key, v, field);
     }
     return HALO_OK;
 }
@@ -220,6 +255,7 @@ static halo_status set_key(const place *at, const hl_key *key, const hl_yaml *v,
     if (key->none && v->kind == HL_YAML_SCALAR && strcmp(v->text, key->none) == 0) return set_none(key, field);
     if (v->kind == HL_YAML_LIST && key->type == HL_SETTING_SIZE) return set_size(at, key, v, field);
     if (v->kind == HL_YAML_LIST && key->type == HL_SETTING_WORDS) return set_words(at, key, v, field);
+    if (key->type == HL_SETTING_MAP) return set_map(at, key, v, field);
     if (v->kind != HL_YAML_SCALAR) return expected(at, key, "one value", v);
     return set_scalar(at, key, v, field);
 }
@@ -387,7 +423,8 @@ static halo_status check_key(const place *at, const hl_key *key, const void *fie
     case HL_SETTING_BOOL:
     case HL_SETTING_WORDS:
     case HL_SETTING_SECONDS:
-    case HL_SETTING_BYTES: return HALO_OK; /* without ranges */
+    case HL_SETTING_BYTES:
+    case HL_SETTING_MAP: return HALO_OK; /* without ranges */
     }
     return HALO_OK;
 }
@@ -429,6 +466,24 @@ static void write_words(const hl_words *w, hl_str *out)
     hl_str_add(out, "]");
 }
 
+static void write_map(const hl_map *m, hl_str *out)
+{
+    bool map = m->n > 0 && m->item[0].values > 0;
+    hl_str_add(out, map ? "{" : "[");
+    for (int i = 0; i < m->n; i++) {
+        const struct hl_map_item *e = &m->item[i];
+        if (i) hl_str_add(out, ", ");
+        write_text(e->word, out);
+        if (e->values) hl_str_add(out, e->values > 1 ? ": [" : ": ");
+        for (int k = 0; k < e->values; k++) {
+            if (k) hl_str_add(out, ", ");
+            write_text(e->value[k], out);
+        }
+        if (e->values > 1) hl_str_add(out, "]");
+    }
+    hl_str_add(out, map ? "}" : "]");
+}
+
 void hl_config_value(const hl_key *key, const void *settings, hl_str *out)
 {
     const void *field = (const char *)settings + key->offset;
@@ -460,6 +515,7 @@ void hl_config_value(const hl_key *key, const void *settings, hl_str *out)
         else hl_str_addf(out, "[%" PRId64 ", %" PRId64 ", %" PRId64 "]", n[0], n[1], n[2]);
         break;
     case HL_SETTING_WORDS: write_words(field, out); break;
+    case HL_SETTING_MAP: write_map(field, out); break;
     }
 }
 
@@ -505,7 +561,7 @@ void hl_config_write(hl_keys keys, const void *settings, hl_str *out) { (void)wr
 
 static void type_text(const hl_key *key, hl_str *out)
 {
-    static const char *const names[] = {"text", "", "whole number", "number", "true | false", "number or [D, H, W]", "list", "time", "size"};
+    static const char *const names[] = {"text", "", "whole number", "number", "true | false", "number or [D, H, W]", "list", "time", "size", "list or map"};
     char word[HL_WORD_MAX];
     if (key->type == HL_SETTING_WORDS && key->choices) hl_str_add(out, "list of ");
     if (!key->choices) hl_str_add(out, names[key->type]);

@@ -15,9 +15,12 @@
 
 #include <stddef.h>
 
-enum { HL_TEXT_MAX = 512, HL_WORD_MAX = 64, HL_WORDS_MAX = 16 };
+enum { HL_TEXT_MAX = 512, HL_WORD_MAX = 64, HL_WORDS_MAX = 16, HL_MAP_MAX = 32 };
 
 typedef struct hl_words { int n; char word[HL_WORDS_MAX][HL_WORD_MAX]; } hl_words;
+
+/* Words of the user's own, and up to two values of each. */
+typedef struct hl_map { int n; struct hl_map_item { int values; char word[HL_WORD_MAX], value[2][HL_WORD_MAX]; } item[HL_MAP_MAX]; } hl_map;
 
 typedef enum hl_setting_type {
     HL_SETTING_TEXT = 0, /* char[HL_TEXT_MAX] */
@@ -28,7 +31,8 @@ typedef enum hl_setting_type {
     HL_SETTING_SIZE,     /* int64_t[3]: one number or [D, H, W] */
     HL_SETTING_WORDS,    /* hl_words: one word or a list, each of `choices` when given */
     HL_SETTING_SECONDS,  /* double: 90, 90s, 15m, 2h, 1h30m */
-    HL_SETTING_BYTES     /* int64_t: 1048576, 64MiB, 16GiB, 2GB */
+    HL_SETTING_BYTES,    /* int64_t: 1048576, 64MiB, 16GiB, 2GB */
+    HL_SETTING_MAP       /* hl_map: a word, a list of words, or a map whose values are a word or a list of two */
 } hl_setting_type;
 
 typedef struct hl_key {

@@ -98,7 +98,7 @@ typedef struct carried {
     int labels;
 } carried;
 
-static halo_status read_carried(hl_invocation *inv, hl_settings *set, const char *checkpoint, bool label, carried *c)
+static halo_status read_carried(hl_invocation *inv, hl_settings *set, const char *checkpoint, carried *c)
 {
     char *path = NULL, *settings;
     if (checkpoint) HL_TRY(hl_strdup(inv->ctx, checkpoint, &path));
@@ -109,7 +109,7 @@ static halo_status read_carried(hl_invocation *inv, hl_settings *set, const char
         st = take_measured(inv, path, settings, set);
         free(settings);
     }
-    if (st == HALO_OK && label) st = hl_state_targets(inv->ctx, path, &c->label, &c->labels);
+    if (st == HALO_OK) st = hl_state_targets(inv->ctx, path, &c->label, &c->labels);
     free(path);
     return st;
 }
@@ -125,13 +125,16 @@ halo_status hl_restore(hl_invocation *inv, bool label, hl_split *split, hl_run *
     HL_GOTO(st, hl_agree(inv->ctx, load_settings(inv, set, &checkpoint)), free_set);
     choose_parts(inv, set);
     HL_GOTO(st, choose_split(inv, set, split), free_set);
-    HL_GOTO(st, hl_agree(inv->ctx, read_carried(inv, set, checkpoint, label, &c)), free_set);
+    HL_GOTO(st, hl_agree(inv->ctx, read_carried(inv, set, checkpoint, &c)), free_set);
     set->network_text = c.network;
-    set->label = c.label;
-    set->labels = c.labels;
+    set->like = c.label;
+    set->likes = c.labels;
+    set->label = label ? c.label : NULL;
+    set->labels = label ? c.labels : 0;
     HL_GOTO(st, hl_run_create(inv->ctx, set, HL_NEED_EVALUATION, 1u << *split, &run), free_set);
     run->set.network_text = NULL;
-    run->set.label = NULL;
+    run->set.label = run->set.like = NULL;
+    run->set.likes = 0;
     HL_GOTO(st, load_weights(run, checkpoint), destroy_run);
     *out = run;
     goto free_set;

@@ -3,7 +3,7 @@
  * io.h -- samples in, checkpoints out.
  *
  * A *source* is a set of samples of equal shape with random access: (x [C D H W] in the file's own type, y [T] float). Formats: CosmoUniverse
- * HDF5 (one file per universe, cut into sub-volumes), halo's own HDF5, synthetic. A *loader* walks a source in a seeded global order on its own
+ * HDF5 (one file per universe, cut into sub-volumes), halo's own HDF5, any arrays of HDF5, NPY and NPZ files, synthetic. A *loader* walks a source in a seeded global order on its own
  * thread, transforms and augments, and hands out batches. All functions are not collective: each rank has its own source and loader; what a
  * rank gets is decided by the loader's options: which samples by (rank, ranks), and which cells of them.
  */
@@ -11,6 +11,7 @@
 #define HL_IO_H
 
 #include "base/base.h"
+#include "base/config.h"
 #include "base/json.h"
 #include <halo/backend.h>
 
@@ -73,9 +74,27 @@ struct hl_source { /* every source begins with this */
     hl_read_count count;
 };
 
+/* How files that were not written for halo are to be read: which arrays they have and what their axes are, in the words of the configuration (data.x, data.y, data.targets). */
+typedef struct hl_array_options {
+    const char *x, *y;      /* dataset or member; empty: the only one there is. Of y: empty and y_from empty: there is none */
+    hl_words x_axes, y_axes;
+    bool periodic;
+    const char *y_from;     /* other files that have y; empty: those of x */
+    const char *table;      /* a text table of targets, a row for each file or sample; empty: none */
+    hl_map columns, range;  /* which columns are targets, and what is stored as -1 and +1 */
+    int order;              /* of the files that a table's rows belong to: hl_file_order */
+    bool classes;           /* targets are class numbers: they stay as they are */
+    const hl_target *like;  /* [likes] of the training data: ranges that are measured are theirs, by name; NULL: measured here */
+    int likes;
+    int64_t expect[4];      /* C D H W that the network takes, for errors; 0: any */
+} hl_array_options;
+
+typedef enum hl_file_order { HL_ORDER_AUTO = 0, HL_ORDER_NAME, HL_ORDER_NUMBER } hl_file_order;
+
 typedef struct hl_source_options {
     const char *path;       /* file or directory */
-    const char *format;     /* "auto", "cosmouniverse", "halo", ... */
+    const char *format;     /* "auto", "cosmouniverse", "halo", "arrays", ... */
+    const hl_array_options *array; /* of arrays; NULL: nothing is said of them */
     int64_t crop[3];        /* sub-volume extents D H W; 0 = whole */
     int64_t channels;       /* channels the network expects; 0 = as the file; fewer than the file's: the first ones */
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */

@@ -3,24 +3,33 @@
 EXTRA_DIST += doc/formats.md
 noinst_HEADERS += src/io/io.h
 libhalo_core_la_SOURCES += \
+	src/io/array.c src/io/array.h \
+	src/io/array_files.c src/io/array_files.h \
+	src/io/array_source.c \
 	src/io/augment.c src/io/pipeline.h \
+	src/io/axes.c src/io/axes.h \
 	src/io/ckpt.c \
 	src/io/convert.c src/io/convert.h \
 	src/io/crc32c.c src/io/crc32c.h \
 	src/io/files.c src/io/files.h \
 	src/io/cells.c src/io/cells.h \
 	src/io/h5.c src/io/h5.h \
+	src/io/h5_array.c \
 	src/io/h5count.c src/io/h5count.h \
 	src/io/h5data.c \
 	src/io/h5driver.c src/io/h5driver.h \
 	src/io/h5out.c src/io/h5out.h \
 	src/io/halo_source.c src/io/source.h \
 	src/io/inspect.c \
+	src/io/labels.c src/io/labels.h \
 	src/io/loader.c \
+	src/io/npy.c src/io/npy.h \
+	src/io/numpy.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
 	src/io/source.c \
 	src/io/synthetic.c \
+	src/io/table.c src/io/table.h \
 	src/io/transform.c \
 	src/io/unlabelled.c \
 	src/io/universe.c src/io/universe.h \
@@ -28,4 +37,5 @@ libhalo_core_la_SOURCES += \
 	src/io/verify.c src/io/verify.h \
 	src/io/volume.c src/io/volume.h \
 	src/io/volumes.c \
-	src/io/writer.c src/io/writer.h
+	src/io/writer.c src/io/writer.h \
+	src/io/zip.c src/io/zip.h

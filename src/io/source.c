@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c -- which format a path holds, and what the formats share. */
+#include "io/array_files.h"
 #include "io/cells.h"
 #include "io/source.h"
+#include "base/file.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -16,6 +18,7 @@ static const struct format {
     opener open;
 } formats[] = {{"cosmouniverse", "full", hl_universe_open},
                {"halo", "x", hl_halo_open},
+               {"arrays", NULL, hl_arrays_open},
                {"synthetic", NULL, hl_synthetic_open}};
 
 static halo_status unknown_format(halo_context *ctx, const char *name)
@@ -35,14 +38,34 @@ static halo_status unknown_format(halo_context *ctx, const char *name)
     return st;
 }
 
+/* Whether the configuration names arrays, or the path is one that only they take. */
+static bool names_arrays(const hl_source_options *o)
+{
+    const hl_array_options *a = o->array;
+    bool pattern = strpbrk(o->path, "*?[") && !hl_file_exists(o->path);
+    return pattern || (a && (*a->x || a->x_axes.n || *a->y || a->y_axes.n || *a->y_from || *a->table));
+}
+
+/* Of a directory in which there are also HDF5 files, the first of those. */
+static const char *deciding(const hl_files *files)
+{
+    for (int64_t i = 0; i < files->count; i++)
+        if (!hl_is_numpy(files->path[i])) return files->path[i];
+    return files->path[0];
+}
+
 /* The first file decides. */
-static halo_status detect(halo_context *ctx, const char *path, opener *open)
+static halo_status detect(halo_context *ctx, const hl_source_options *o, opener *open)
 {
     hl_files files = {0};
     hl_h5 *file = NULL;
     halo_status st = HALO_OK;
-    HL_TRY(hl_files_find(ctx, path, &files));
-    HL_GOTO(st, hl_h5_open(ctx, files.path[0], &file), free_files);
+    *open = hl_arrays_open;
+    if (names_arrays(o)) return HALO_OK;
+    HL_TRY(hl_array_files_find(ctx, o->path, HL_ORDER_NAME, &files));
+    const char *path = deciding(&files);
+    if (hl_is_numpy(path)) goto free_files;
+    HL_GOTO(st, hl_h5_open(ctx, path, &file), free_files);
     *open = NULL;
     for (size_t i = 0; i < HL_COUNT(formats); i++)
         if (formats[i].dataset && hl_h5_has(file, formats[i].dataset)) {
@@ -51,8 +74,7 @@ static halo_status detect(halo_context *ctx, const char *path, opener *open)
         }
     if (!*open)
         st = hl_fail(ctx, HALO_ERR_FORMAT,
-                     "'%s' is in no known data format: it has neither 'full' (CosmoUniverse) nor 'x' (halo)",
-                     files.path[0]);
+                     "'%s' is in no known data format: it has neither 'full' (CosmoUniverse) nor 'x' (halo), and 'data.x' names none of its datasets", path);
     hl_h5_close(file);
 free_files:
     hl_files_free(&files);
@@ -69,7 +91,7 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     if (!open && strcmp(format, "auto") != 0) return unknown_format(ctx, format);
     if (open != hl_synthetic_open && (!o->path || !*o->path))
         return hl_fail(ctx, HALO_ERR_USAGE, "no data: neither a path nor synthetic");
-    if (!open) HL_TRY(detect(ctx, o->path, &open));
+    if (!open) HL_TRY(detect(ctx, o, &open));
     hl_source *s;
     HL_TRY(open(ctx, o, &s));
     s->count.data = s->count.other = 0;

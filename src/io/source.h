@@ -9,6 +9,7 @@
 
 halo_status hl_universe_open(halo_context *ctx, const hl_source_options *o, hl_source **source);
 halo_status hl_halo_open(halo_context *ctx, const hl_source_options *o, hl_source **source);
+halo_status hl_arrays_open(halo_context *ctx, const hl_source_options *o, hl_source **source);
 halo_status hl_synthetic_open(halo_context *ctx, const hl_source_options *o, hl_source **source);
 
 /* Sub-volumes of a box: n of them along each axis, x-major (the last axis runs fastest); what does not fill a

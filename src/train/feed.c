@@ -77,6 +77,9 @@ static size_t bytes_of_value(hl_run *run)
     halo_context *ctx = run->ctx;
     if (run->source[HL_TRAIN]) return hl_dtype_size(run->source[HL_TRAIN]->info.dtype);
     if (!*o.path || run->set.data.synthetic) return sizeof(float);
+    hl_array_options array;
+    hl_run_arrays(run, &array);
+    o.array = &array;
     memcpy(o.crop, run->set.data.crop, sizeof(o.crop));
     halo_log_fn log = ctx->log;
     ctx->log = NULL; /* the data may be elsewhere: that is no error here */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # train: settings, the loop, evaluation, metrics, run directory and log
 libhalo_core_la_SOURCES += \
+	src/train/arrays.c \
 	src/train/classes.c \
 	src/train/deliver.c src/train/deliver.h \
 	src/train/evaluate.c \

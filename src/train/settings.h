@@ -18,6 +18,8 @@ typedef struct hl_settings {
     const char *network_text; /* not a key: the network file that a checkpoint carries, used instead of `network` when not NULL */
     const struct hl_target *label; /* not a key, either: [labels] what a checkpoint says of its targets, for data that have none; NULL: such data are refused */
     int labels;
+    const struct hl_target *like; /* nor this: [likes] the same, for the ranges of targets that were measured on the training data */
+    int likes;
     /* network */
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];
@@ -46,6 +48,16 @@ typedef struct hl_settings {
         int augment;
         bool synthetic;
         int64_t samples, prefetch;
+        struct {
+            char path[HL_TEXT_MAX], from[HL_TEXT_MAX]; /* from: of y alone */
+            hl_words axes;
+            bool periodic; /* of x alone */
+        } x, y;
+        struct {
+            char file[HL_TEXT_MAX];
+            hl_map columns, range;
+            int order;
+        } targets;
     } data;
     struct {
         int64_t epochs, steps, accumulate, patience, validate_every, norm_samples;

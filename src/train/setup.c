@@ -108,6 +108,9 @@ static halo_status open_source(hl_run *run, hl_split split)
     memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
     o.outputs = first ? first->info.targets : set->outputs > 0 && !of_classes(set) ? set->outputs : 0;
+    hl_array_options array;
+    hl_run_arrays(run, &array);
+    o.array = &array;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
     HL_TRY(split_range(run, split, &o));
     return hl_source_open(run->ctx, &o, &run->source[split]);

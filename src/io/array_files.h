@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* array_files.h -- arrays of one name in many files: which files, what they agree on, a bounded number of them open. */
+#ifndef HL_IO_ARRAY_FILES_H
+#define HL_IO_ARRAY_FILES_H
+
+#include "io/axes.h"
+#include "io/files.h"
+
+/*
+ * As hl_files_find, of any kind: a directory's *.h5 *.hdf5 *.he5 *.nc *.npy *.npz, or a pattern with * ? [ (sorted by name as well). `order` NUMBER: digits in names count as numbers.
+ */
+halo_status hl_array_files_find(halo_context *ctx, const char *path, hl_file_order order, hl_files *files);
+/* Whether the order by name and that by number are the same. False: *before comes before *after by name alone. */
+bool hl_array_files_order_is_plain(const hl_files *files, const char **before, const char **after);
+
+typedef struct hl_array_slot {
+    int64_t file; /* index, -1: free */
+    uint64_t used;
+    hl_array *array;
+} hl_array_slot;
+
+typedef struct hl_array_set {
+    halo_context *ctx;
+    char name[HL_TEXT_MAX]; /* of the array in each file */
+    hl_axes axes;         /* n = 0: not known yet */
+    hl_files files;
+    hl_read_count *count;
+    int64_t *first;       /* [files + 1] samples before each file */
+    hl_view view;         /* of the first file; all have it but for N */
+    hl_number type;
+    char *scratch;
+    size_t capacity;
+    uint64_t clock;
+    hl_array_slot slot[HL_OPEN_MOST];
+} hl_array_set;
+
+void hl_array_set_init(hl_array_set *set, halo_context *ctx, const char *name, hl_read_count *count);
+void hl_array_set_close(hl_array_set *set);
+/* Valid until the next get. Other arrays let go of what they keep. */
+halo_status hl_array_set_get(hl_array_set *set, int64_t file, hl_array **array);
+/* Opens every file once: all have the type and shape of the first, but for the number of samples. Sets first, view and type; the axes are known. */
+halo_status hl_array_set_scan(hl_array_set *set);
+/* The file of a sample. */
+int64_t hl_array_set_file(const hl_array_set *set, int64_t sample);
+halo_status hl_array_set_read(hl_array_set *set, int64_t sample, int64_t channels, const hl_cut *cut, halo_dtype to, void *out);
+
+#endif
