@@ -109,7 +109,7 @@ const hl_command hl_command_explain = {
     .synopsis = "CONFIG [key=value ...]",
     .summary = "show the program that a network becomes",
     .details = "Compiles the training step and prints its values and operations in order: layer, operation, implementation, shapes, flops, bytes; then "
-               "parameters, memory by kind and the number of activation reorders. Nothing is trained and no data is read.",
+               "parameters, memory by kind and the number of activation reorders. Nothing is trained; of data that there are only shapes are looked at, where neither 'size' nor 'channels' is set.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

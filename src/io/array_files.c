@@ -101,6 +101,13 @@ halo_status hl_array_files_find(halo_context *ctx, const char *path, hl_file_ord
     return HALO_OK;
 }
 
+const char *hl_files_deciding(const hl_files *files)
+{
+    for (int64_t i = 0; i < files->count; i++)
+        if (!hl_is_numpy(files->path[i])) return files->path[i];
+    return files->path[0];
+}
+
 bool hl_array_files_order_is_plain(const hl_files *f, const char **before, const char **after)
 {
     for (int64_t i = 1; i < f->count; i++) {

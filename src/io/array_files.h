@@ -10,6 +10,8 @@
  * As hl_files_find, of any kind: a directory's *.h5 *.hdf5 *.he5 *.nc *.npy *.npz, or a pattern with * ? [ (sorted by name as well). `order` NUMBER: digits in names count as numbers.
  */
 halo_status hl_array_files_find(halo_context *ctx, const char *path, hl_file_order order, hl_files *files);
+/* The file whose format is that of all: of a directory in which there are HDF5 files too, the first of those. */
+const char *hl_files_deciding(const hl_files *files);
 /* Whether the order by name and that by number are the same. False: *before comes before *after by name alone. */
 bool hl_array_files_order_is_plain(const hl_files *files, const char **before, const char **after);
 

@@ -5,6 +5,7 @@
  * takes on disk).
  */
 #include "base/str.h"
+#include "io/inspect_numpy.h"
 #include "io/source.h"
 
 #include <stdio.h>
@@ -133,12 +134,16 @@ halo_status hl_data_inspect(halo_context *ctx, const char *path, hl_str *text, h
     hl_files files = {0};
     inspector in = {.text = text, .json = json};
     halo_status st = HALO_OK;
-    HL_TRY(hl_files_find(ctx, path, &files));
-    HL_GOTO(st, hl_h5_open(ctx, files.path[0], &in.file), free_files);
+    HL_TRY(hl_array_files_find(ctx, path, HL_ORDER_NAME, &files));
+    if (hl_is_numpy(hl_files_deciding(&files))) {
+        st = hl_numpy_inspect(ctx, path, &files, text, json);
+        goto free_files;
+    }
+    HL_GOTO(st, hl_h5_open(ctx, hl_files_deciding(&files), &in.file), free_files);
     hl_json_string(json, "kind", "data");
     hl_json_string(json, "path", path);
     HL_GOTO(st, try_source(ctx, path, &in), close_file);
-    hl_str_addf(text, "%s '%s', %" PRId64 " bytes:\n", files.count > 1 ? "first file" : "file", files.path[0],
+    hl_str_addf(text, "%s '%s', %" PRId64 " bytes:\n", files.count > 1 ? "first file" : "file", in.file->path,
                 in.file->bytes);
     hl_json_int(json, "files", files.count);
     hl_json_array(json, "datasets");

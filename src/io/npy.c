@@ -78,8 +78,7 @@ static const char *not_a_number(char kind)
     case 'U': return "strings";
     case 'M': return "dates";
     case 'm': return "time differences";
-    case 'V': return "records or raw bytes";
-    default: return "no type that is known";
+    default: return "records or raw bytes";
     }
 }
 
@@ -94,11 +93,13 @@ static bool parse_type(cursor *c, hl_npy *n)
     char *end;
     long bytes = *type ? strtol(type + 1, &end, 10) : 0;
     if (*type == '?' && !type[1]) type = "b1", bytes = 1, end = NULL;
+    else if (*type && strchr("OcSaUMmV", *type)) return fail(c, "holds %s ('%s'), not real numbers", not_a_number(*type), text);
     else if (!*type || end == type + 1 || *end) return fail(c, "its type '%s' is not known", text);
     n->type = (hl_number){*type == 'b' ? 'u' : *type, bytes > 0 && bytes <= 16 ? (int)bytes : 0};
     if (*type == 'b' && bytes != 1) return fail(c, "its type '%s' is not known", text);
-    if (!strchr("biuf", *type)) return fail(c, "holds %s ('%s'), not real numbers", not_a_number(*type), text);
+    if (!strchr("biuf", *type)) return fail(c, "its type '%s' is not known", text);
     if (hl_number_dtype(n->type) == HALO_NONE) return fail(c, "its numbers have %ld bytes ('%s'): there are no such numbers in halo", bytes, text);
+    n->truth = *type == 'b';
     n->swap = bytes > 1 && *text == '>';
     return true;
 }

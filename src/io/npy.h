@@ -10,6 +10,7 @@ enum { HL_NPY_RANK = 32, HL_NPY_START = 12 }; /* most dimensions; bytes that say
 typedef struct hl_npy {
     hl_number type;
     bool swap;      /* the file's byte order is not ours */
+    bool truth;     /* bytes that stand for true and false: what is not 0 is 1 */
     bool fortran;   /* the first axis runs fastest */
     int ndim;
     int64_t dim[HL_NPY_RANK]; /* as NumPy prints them */

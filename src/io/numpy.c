@@ -25,6 +25,7 @@ typedef struct numpy_array {
     hl_zip_member member; /* of an archive: its name is owned */
     int64_t at, size;     /* of the NPY content in the file, and its bytes; deflated: of the packed bytes, and unpacked */
     int64_t header;       /* data begin so far behind that */
+    bool truth;           /* bytes stand for true and false */
     char *unpacked;       /* [size], of a deflated member; NULL: at rest */
 } numpy_array;
 
@@ -111,6 +112,7 @@ static halo_status read_box(hl_array *base, const int64_t *start, const int64_t 
     HL_TRY(unpack(a));
     HL_TRY(read_runs(a, start, count, out));
     if (base->swapped) hl_swap_bytes(out, base->type.bytes, n);
+    for (int64_t i = 0; i < n && a->truth; i++) ((char *)out)[i] = ((char *)out)[i] != 0;
     return HALO_OK;
 }
 
@@ -159,6 +161,7 @@ static halo_status take_header(numpy_array *a, const hl_npy *n)
     base->elements = n->elements;
     base->bytes = n->bytes;
     a->header = (int64_t)n->header;
+    a->truth = n->truth;
     if (n->bytes <= a->size - a->header) return HALO_OK;
     snprintf(text, sizeof(text), "truncated: %s takes %" PRId64 " bytes, there are %" PRId64, hl_array_describe(base, shape, sizeof(shape)), n->bytes, a->size - a->header);
     return wrong(a, text);

@@ -46,14 +46,6 @@ static bool names_arrays(const hl_source_options *o)
     return pattern || (a && (*a->x || a->x_axes.n || *a->y || a->y_axes.n || *a->y_from || *a->table));
 }
 
-/* Of a directory in which there are also HDF5 files, the first of those. */
-static const char *deciding(const hl_files *files)
-{
-    for (int64_t i = 0; i < files->count; i++)
-        if (!hl_is_numpy(files->path[i])) return files->path[i];
-    return files->path[0];
-}
-
 /* The first file decides. */
 static halo_status detect(halo_context *ctx, const hl_source_options *o, opener *open)
 {
@@ -63,7 +55,7 @@ static halo_status detect(halo_context *ctx, const hl_source_options *o, opener 
     *open = hl_arrays_open;
     if (names_arrays(o)) return HALO_OK;
     HL_TRY(hl_array_files_find(ctx, o->path, HL_ORDER_NAME, &files));
-    const char *path = deciding(&files);
+    const char *path = hl_files_deciding(&files);
     if (hl_is_numpy(path)) goto free_files;
     HL_GOTO(st, hl_h5_open(ctx, path, &file), free_files);
     *open = NULL;

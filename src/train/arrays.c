@@ -37,3 +37,23 @@ void hl_run_arrays(hl_run *run, hl_array_options *out)
                               .like = first ? first->info.target : set->like, .likes = first ? first->info.targets : set->likes};
     if (!set->data.synthetic) expect(run, out->expect);
 }
+
+hl_source *hl_run_look(hl_run *run)
+{
+    const hl_settings *set = &run->set;
+    hl_array_options array;
+    hl_source_options o = {.path = set->data.train, .format = set->data.format, .array = &array, .group_count = 1};
+    hl_source *source = NULL;
+    halo_context *ctx = run->ctx;
+    if (!*o.path || set->data.synthetic) return NULL;
+    hl_run_arrays(run, &array);
+    array.classes = true; /* of one group no range can be measured, and none is needed */
+    memcpy(o.crop, set->data.crop, sizeof(o.crop));
+    memcpy(o.size, set->size, sizeof(o.size));
+    o.channels = set->channels > 0 ? set->channels : 0;
+    halo_log_fn log = ctx->log;
+    ctx->log = NULL; /* the data may be elsewhere: that is no error here */
+    halo_status st = hl_source_open(ctx, &o, &source);
+    ctx->log = log;
+    return st == HALO_OK ? source : NULL;
+}

@@ -72,20 +72,9 @@ halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **b)
 /* The type of x in the first file of the training data, for a run that opens none; of what cannot be looked at, the network's. */
 static size_t bytes_of_value(hl_run *run)
 {
-    hl_source_options o = {.path = run->set.data.train, .format = run->set.data.format, .group_count = 1};
-    hl_source *source;
-    halo_context *ctx = run->ctx;
     if (run->source[HL_TRAIN]) return hl_dtype_size(run->source[HL_TRAIN]->info.dtype);
-    if (!*o.path || run->set.data.synthetic) return sizeof(float);
-    hl_array_options array;
-    hl_run_arrays(run, &array);
-    o.array = &array;
-    memcpy(o.crop, run->set.data.crop, sizeof(o.crop));
-    halo_log_fn log = ctx->log;
-    ctx->log = NULL; /* the data may be elsewhere: that is no error here */
-    halo_status st = hl_source_open(ctx, &o, &source);
-    ctx->log = log;
-    if (st != HALO_OK) return sizeof(float);
+    hl_source *source = hl_run_look(run);
+    if (!source) return sizeof(float);
     size_t bytes = hl_dtype_size(source->info.dtype);
     hl_source_close(source);
     return bytes;

@@ -94,6 +94,10 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 /* Lays out the ranks as the settings ask: run->grid and run->team; to be looked at, without the team and as that one of as many ranks as are asked for which has
 /* What the settings say of files that were not written for halo. It points into the settings and the source of the training data. */
 void hl_run_arrays(hl_run *run, hl_array_options *out);
+/* The first group of the training data, for a run that opens no data: to be looked at, and closed. NULL where it cannot be opened, which is no error. */
+hl_source *hl_run_look(hl_run *run);
+/* What the settings say of files that were not written for halo. It points into the settings and the source of the training data. */
+void hl_run_arrays(hl_run *run, hl_array_options *out);
  * the most to do. All ranks fail together where their number does not fit. Collective. */
 halo_status hl_run_make_grid(hl_run *run, bool look);
 

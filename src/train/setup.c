@@ -199,7 +199,11 @@ static halo_status make_network(hl_run *run)
     const hl_source_info *info = NULL;
     for (int split = HL_SPLITS - 1; split >= 0; split--)
         if (run->source[split]) info = &run->source[split]->info;
-    HL_TRY(hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info && !of_classes(&run->set) ? info->targets : 0, &run->net));
+    hl_source *looked = info ? NULL : hl_run_look(run);
+    if (looked) info = &looked->info;
+    halo_status st = hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info && !of_classes(&run->set) ? info->targets : 0, &run->net);
+    hl_source_close(looked);
+    HL_TRY(st);
     for (int split = 0; split < HL_SPLITS; split++)
         if (run->source[split]) HL_TRY(check_data(run, &run->source[split]->info));
     return HALO_OK;

@@ -19,3 +19,11 @@ check_PROGRAMS += tests/io/verify.test
 TESTS += tests/io/verify.test
 TESTS_FAST += tests/io/verify.test
 tests_io_verify_test_SOURCES = tests/io/verify.c
+
+# Arrays of files that others wrote
+noinst_HEADERS += tests/io/npytest.h
+check_PROGRAMS += tests/io/arrays.test tests/io/public_arrays.test
+TESTS += tests/io/arrays.test tests/io/public_arrays.test
+TESTS_FAST += tests/io/arrays.test
+tests_io_arrays_test_SOURCES = tests/io/arrays.c
+tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
