@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology.c -- read from the kernel: affinity mask, /proc/self, cgroup v2 and v1. */
+/* topology.c -- read from the kernel: affinity mask, /proc/self. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "base/topology.h"
+#include "base/limits.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -96,26 +97,11 @@ void hl_reset_peak_rss(void)
     fclose(f);
 }
 
-static size_t read_limit(const char *path)
-{
-    unsigned long long value = 0;
-    FILE *f = fopen(path, "r");
-    if (!f) return 0;
-    if (fscanf(f, "%llu", &value) != 1) value = 0; /* "max" */
-    fclose(f);
-    return (size_t)value;
-}
-
 size_t hl_memory_limit(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES);
-    size_t limit = pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) : 0;
-    const char *files[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    for (size_t i = 0; i < HL_COUNT(files); i++) {
-        size_t group = read_limit(files[i]);
-        if (group && (!limit || group < limit)) limit = group;
-    }
-    return limit;
+    hl_memory_bound bound;
+    hl_memory_bound_find("", &bound);
+    return bound.bytes;
 }
 
 void hl_host_name(char *out, size_t size)

@@ -16,7 +16,7 @@ void hl_roam(void);
 /* Threads to compute with unless told: the first number of OMP_NUM_THREADS, else hl_usable_cores(). */
 int hl_default_threads(void);
 
-/* Bytes: resident now, highest resident so far, and the limit (the smaller of RAM and the cgroup's); 0 where unknown. */
+/* Bytes: resident now, highest resident so far, and the limit (limits.h); 0 where unknown. */
 size_t hl_rss_bytes(void);
 size_t hl_peak_rss_bytes(void);
 /* Starts the peak anew from what is resident now; no effect where the kernel has no such thing. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cli: main.c and one file per command
 halo_SOURCES += \
+	src/cli/check_report.c src/cli/check_report.h \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_doctor.c \
 	src/cli/cmd_evaluate.c \

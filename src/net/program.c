@@ -93,6 +93,15 @@ destroy:
     return st;
 }
 
+halo_status hl_program_bind(hl_program *p, hl_program *beside)
+{
+    HL_BUG_UNLESS(strcmp(p->after, "fit") == 0);
+    p->opt.beside = beside;
+    HL_TRY(hl_pass_bind(p));
+    snprintf(p->after, sizeof(p->after), "%s", "bind");
+    return HALO_OK;
+}
+
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program)
 {
     return hl_compile_with(model, options, (hl_compile_switches){0}, program);
@@ -191,6 +200,7 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
         if (s->phase == HL_PHASE_FORWARD) info->flops_forward += s->flops;
     }
     info->weight_bytes = hl_model_weight_bytes(p->model) + p->image_bytes;
+    info->image_bytes = p->image_bytes;
     info->state_bytes = hl_model_state_bytes(p->model);
     info->activation_bytes = p->arena_bytes;
     info->scratch_bytes = p->scratch_bytes;

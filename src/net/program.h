@@ -87,6 +87,9 @@ typedef struct hl_compile_options {
 } hl_compile_options;
 
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
+/* The last pass of a program that was compiled up to `fit`, whose memory is allocated now; beside as in hl_compile_options. Compiling several programs before any is
+ * bound, operations are measured while there is least in memory. */
+halo_status hl_program_bind(hl_program *program, hl_program *beside);
 void hl_program_destroy(hl_program *program);
 
 /* Of a training program: its gradients as the reducer wants them, in backward order, with the time at which each is complete as estimated from
@@ -179,6 +182,7 @@ typedef struct hl_program_info {
     int64_t parameters;
     double flops_forward, flops_step;
     size_t peak_bytes, weight_bytes, state_bytes, activation_bytes, scratch_bytes;
+    size_t image_bytes; /* of weight_bytes: this program's own */
     int reorders;    /* activation layout conversions inside the step */
     int references;  /* ops that got a reference implementation */
     halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */

@@ -5,6 +5,7 @@
  * the scores are merged.
  */
 #include "base/clock.h"
+#include "train/check.h"
 #include "train/deliver.h"
 
 /* One evaluation under way. Gathered arrays are those of a whole step: groups x batch samples, in the order of the samples. */
@@ -218,6 +219,27 @@ halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction vis
     e.seconds = hl_now() - start;
     e.samples_per_second = (double)e.items / e.seconds;
     *out = e;
+end_walk:
+    end(&w);
+    return st;
+}
+
+/* The second batch of two, or of one taken twice. */
+halo_status hl_run_rehearse_validation(hl_run *run, double *step, int64_t *steps)
+{
+    walk w = {.run = run, .source = run->source[HL_VALIDATION]};
+    halo_status st;
+    HL_GOTO(st, hl_agree(run->ctx, begin(&w)), end_walk);
+    *steps = hl_loader_steps(w.loader);
+    for (int i = 0; i < 2; i++) {
+        const hl_loaded *b;
+        double began = hl_now();
+        HL_GOTO(st, hl_agree(run->ctx, hl_run_next(run, w.loader, &b)), end_walk);
+        if (!b) HL_GOTO(st, hl_agree(run->ctx, hl_loader_start(w.loader, 0, 0)), end_walk);
+        if (!b) HL_GOTO(st, hl_agree(run->ctx, hl_run_next(run, w.loader, &b)), end_walk);
+        HL_GOTO(st, hl_agree(run->ctx, forward(&w, b)), end_walk);
+        *step = hl_now() - began;
+    }
 end_walk:
     end(&w);
     return st;

@@ -80,12 +80,12 @@ static size_t bytes_of_value(hl_run *run)
     return bytes;
 }
 
-/* Values that a rank takes of a sample and of its targets, where these are volumes. */
-static void count_values(const hl_run *run, int64_t *x, int64_t *y)
+/* Values that a rank takes of a sample, and of its targets where these are volumes, for a program. */
+static void count_values(const hl_run *run, const hl_program *program, int64_t *x, int64_t *y)
 {
     const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out;
     hl_loader_options o = {0};
-    hl_run_cells(run, run->train ? run->train : run->eval, &o);
+    hl_run_cells(run, program, &o);
     *x = in[0] * o.x.ext[0] * o.x.ext[1] * o.x.ext[2];
     *y = out[1] * out[2] * out[3] > 1 ? (o.classes ? 1 : out[0]) * o.y.ext[0] * o.y.ext[1] * o.y.ext[2] : 0;
 }
@@ -93,14 +93,45 @@ static void count_values(const hl_run *run, int64_t *x, int64_t *y)
 int64_t hl_run_read_bytes(hl_run *run)
 {
     int64_t x, y;
-    count_values(run, &x, &y);
+    count_values(run, run->train ? run->train : run->eval, &x, &y);
     return x * (int64_t)bytes_of_value(run) + y * (int64_t)sizeof(float);
+}
+
+/* A loader that gives `share` samples a step: as many batches as it reads ahead and there are, and a sample as it is read and before it is turned. */
+static int64_t loader_bytes(hl_run *run, const hl_program *program, int64_t share, int64_t steps, bool turned)
+{
+    int64_t x, y, f = (int64_t)sizeof(float);
+    count_values(run, program, &x, &y);
+    return hl_min64(run->set.data.prefetch + 1, steps) * share * (x + y) * f + x * (int64_t)bytes_of_value(run) + (turned ? (x + y) * f : 0);
+}
+
+static int64_t steps_of(const hl_run *run, hl_split split, int64_t batch)
+{
+    return run->source[split] ? hl_div_up(run->source[split]->info.samples, batch) : INT64_MAX;
 }
 
 int64_t hl_run_loader_bytes(hl_run *run)
 {
-    const hl_settings *s = &run->set;
-    int64_t x, y, f = (int64_t)sizeof(float), share = hl_run_part(run) * hl_run_parts(run);
-    count_values(run, &x, &y);
-    return (s->data.prefetch + 1) * share * (x + y) * f + x * (int64_t)bytes_of_value(run) + (s->data.augment != HL_AUGMENT_NONE ? (x + y) * f : 0);
+    return loader_bytes(run, run->train ? run->train : run->eval, hl_run_part(run) * hl_run_parts(run), steps_of(run, HL_TRAIN, run->set.batch),
+                        run->set.data.augment != HL_AUGMENT_NONE);
+}
+
+int64_t hl_run_batch_bytes(hl_run *run)
+{
+    int64_t x, y;
+    count_values(run, run->train, &x, &y);
+    return hl_run_part(run) * (x + y) * (int64_t)sizeof(float);
+}
+
+/* While a validation is made the batches of training that were read ahead stay, but for those of the epoch that is over. */
+int64_t hl_run_io_bytes(hl_run *run)
+{
+    int64_t part = hl_run_part(run), training = hl_run_loader_bytes(run), x, y, measured = 0, validated = 0;
+    count_values(run, run->train, &x, &y);
+    if (run->train && hl_program_has_running(run->train) && run->set.train.norm_samples > 0) measured = training;
+    if (run->eval) {
+        count_values(run, run->eval, &x, &y);
+        validated = loader_bytes(run, run->eval, part, steps_of(run, HL_VALIDATION, part * run->grid.data), false) + part * y * (int64_t)sizeof(float);
+    }
+    return training + hl_max64(measured, validated);
 }

@@ -5,13 +5,10 @@
  */
 #include "train/run.h"
 
-/* Buffers of messages: what is sent and what is received is packed. */
-static size_t message_bytes(const hl_traffic *t) { return 2 * (size_t)(t->halo_bytes[0] + t->halo_bytes[1] + t->gather_bytes); }
-
 static void add_place(hl_run *run, const hl_program_info *info, hl_figures *f)
 {
     const hl_traffic *t = &info->traffic;
-    const size_t bytes = info->peak_bytes + message_bytes(t) + (size_t)hl_run_loader_bytes(run);
+    const size_t bytes = info->peak_bytes + hl_message_bytes(t) + (size_t)hl_run_loader_bytes(run);
     if (bytes > f->peak_bytes_rank) f->peak_bytes_rank = bytes;
     for (int k = 0; k < 2; k++) {
         f->halo_bytes[k] = hl_max64(f->halo_bytes[k], t->halo_bytes[k]);

@@ -2,6 +2,7 @@
 # train: settings, the loop, evaluation, metrics, run directory and log
 libhalo_core_la_SOURCES += \
 	src/train/arrays.c \
+	src/train/check.c src/train/check.h \
 	src/train/classes.c \
 	src/train/deliver.c src/train/deliver.h \
 	src/train/evaluate.c \
@@ -11,6 +12,7 @@ libhalo_core_la_SOURCES += \
 	src/train/groups.c \
 	src/train/insitu.c \
 	src/train/loop.c \
+	src/train/memory.c src/train/memory.h \
 	src/train/metrics.c src/train/metrics.h \
 	src/train/run.h \
 	src/train/parallel.c \

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "tensor/block.h"
-#include "train/run.h"
+#include "train/check.h"
 
 #include <stdio.h>
 
@@ -310,6 +310,62 @@ static halo_status prepare(loop *l)
     return hl_part_create(run, &l->part);
 }
 
+/* The next batch, of the next epoch after the last one of this. */
+static halo_status next_of_any(loop *l, const hl_loaded **b)
+{
+    HL_TRY(next_batch(l, b));
+    if (*b) return HALO_OK;
+    l->run->at.epoch++;
+    l->run->at.step_in_epoch = 0;
+    HL_AGREE(l->run->ctx, hl_loader_start(l->loader, l->run->at.epoch, 0));
+    return next_batch(l, b);
+}
+
+/* Steps with the reader at work, as in the middle of an epoch; those before what is timed use up what it could read while the first one was slow. */
+static halo_status time_steps(loop *l, hl_rehearsal *out)
+{
+    enum { TIMED = 2 };
+    int64_t before = 1;
+    double began = hl_now();
+    for (int64_t i = 0; i < before + TIMED; i++) {
+        const hl_loaded *b;
+        HL_TRY(next_of_any(l, &b));
+        double waited = hl_now() - began;
+        if (i == 0) out->read = waited;
+        HL_TRY(one_step(l, b));
+        double behind[] = {i == 0 && 2 * out->read > hl_now() - began - out->read}; /* does reading take as long as computing, nearly? */
+        if (i == 0) HL_TRY(hl_comm_max(l->run->ctx, behind, 1));
+        if (i == 0 && behind[0] > 0) before += hl_min64(l->run->set.data.prefetch, 8);
+        if (i == before - 1) began = hl_now();
+        if (stop_reason(l)) return hl_fail(l->run->ctx, HALO_ERR_STOPPED, "stopped by %s", stop_reason(l));
+    }
+    out->step = (hl_now() - began) / TIMED;
+    return HALO_OK;
+}
+
+halo_status hl_run_rehearse(hl_run *run, hl_rehearsal *out)
+{
+    loop l = {.run = run};
+    const hl_progress at = run->at;
+    run->started = hl_now();
+    *out = (hl_rehearsal){0};
+    halo_status st;
+    HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
+    out->steps_epoch = l.steps_per_epoch;
+    out->steps = hl_max64(0, l.last_step - run->at.step);
+    HL_GOTO(st, hl_agree(run->ctx, hl_loader_start(l.loader, run->at.epoch, run->at.step_in_epoch)), destroy);
+    hl_comm_stall(run->ctx, run->set.reduce.stall);
+    st = time_steps(&l, out);
+    run->lost = run->lost || st == HALO_ERR_COMM;
+    if (!run->lost) st = hl_agree(run->ctx, st);
+    hl_comm_stall(run->ctx, 0);
+destroy:
+    run->at = at;
+    hl_part_free(&l.part);
+    hl_loader_destroy(l.loader);
+    return st;
+}
+
 /* What each rank has read and sent. Collective, but for lost runs; where it fails, nobody knows. */
 static void gather_counted(hl_run *run)
 {
@@ -347,6 +403,8 @@ halo_status hl_run_train(hl_run *run)
     run->started = hl_now();
     halo_status st;
     HL_GOTO(st, hl_run_seats(run), destroy);
+    HL_GOTO(st, hl_run_forecast(run, &run->forecast), destroy); /* measured plans may take more than those that were looked at first */
+    HL_GOTO(st, hl_agree(run->ctx, hl_run_refuse(run, &run->forecast)), destroy);
     HL_GOTO(st, hl_agree(run->ctx, prepare(&l)), destroy);
     HL_GOTO(st, hl_agree(run->ctx, run->ctx->rank == 0 ? hl_rundir_begin(run) : HALO_OK), destroy);
     HL_GOTO(st, hl_rundir_resume(run), destroy);

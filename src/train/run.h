@@ -15,6 +15,7 @@
 #include "net/program.h"
 #include "optim/schedule.h"
 #include "train/events.h"
+#include "train/memory.h"
 #include "train/settings.h"
 
 typedef enum hl_split { HL_TRAIN = 0, HL_VALIDATION, HL_TEST, HL_SPLITS } hl_split;
@@ -66,6 +67,8 @@ typedef struct hl_run {
     void (*stop_reached)(void);  /* called when no more steps follow, before what is then written; may be NULL */
     double started, seconds_before; /* clock; training time of the parts before */
     int lock;                       /* of the run directory; 0 or -1: none */
+    size_t resident;                /* memory of the process before the run's own */
+    hl_forecast forecast;           /* of training: found before anything large is allocated */
 } hl_run;
 
 /* What a run needs opened. */
@@ -73,7 +76,8 @@ typedef enum hl_need { HL_NEED_NETWORK = 0, HL_NEED_TRAINING, HL_NEED_EVALUATION
 
 /*
  * Applies backend, threads, isa and seed of the settings to the context, opens the data of the splits in `splits` (bit 1 << split; missing
- * paths are errors for those), builds the network with sizes from settings and data, and makes model and programs as `need` says.
+ * paths are errors for those), builds the network with sizes from settings and data, and makes model and programs as `need` says. Training whose memory does
+ * not fit is refused, or with settings.check made without programs.
  */
 halo_status hl_run_create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, hl_run **run);
 void hl_run_destroy(hl_run *run);
@@ -88,16 +92,14 @@ static inline int64_t hl_run_epoch(const hl_run *run) { return run->at.epoch + (
 
 /* The network of the settings for samples of ext (C D H W, 0 = from settings or the variant) and `outputs` targets. */
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net);
-
-/* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
-
-/* Lays out the ranks as the settings ask: run->grid and run->team; to be looked at, without the team and as that one of as many ranks as are asked for which has
 /* What the settings say of files that were not written for halo. It points into the settings and the source of the training data. */
 void hl_run_arrays(hl_run *run, hl_array_options *out);
 /* The first group of the training data, for a run that opens no data: to be looked at, and closed. NULL where it cannot be opened, which is no error. */
 hl_source *hl_run_look(hl_run *run);
-/* What the settings say of files that were not written for halo. It points into the settings and the source of the training data. */
-void hl_run_arrays(hl_run *run, hl_array_options *out);
+
+/* ------------------------------------------------------------------------------------------- several ranks (parallel.c) */
+
+/* Lays out the ranks as the settings ask: run->grid and run->team; to be looked at, without the team and as that one of as many ranks as are asked for which has
  * the most to do. All ranks fail together where their number does not fit. Collective. */
 halo_status hl_run_make_grid(hl_run *run, bool look);
 
@@ -115,6 +117,10 @@ halo_status hl_run_next(hl_run *run, hl_loader *loader, const hl_loaded **batch)
 int64_t hl_run_read_bytes(hl_run *run);
 /* Memory of the loader of the training data: batches read ahead, and a sample as it is read and before it is turned. Not collective. */
 int64_t hl_run_loader_bytes(hl_run *run);
+/* Of all loaders that there are at the same time, and of what they deliver to. Not collective. */
+int64_t hl_run_io_bytes(hl_run *run);
+/* Of x and y of a part that is not whole (hl_part). Not collective. */
+int64_t hl_run_batch_bytes(hl_run *run);
 
 /* The training program of the run's grid place up to `fit`: nothing is allocated. */
 halo_status hl_run_outline(hl_run *run, hl_program **program);

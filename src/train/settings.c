@@ -159,6 +159,8 @@ static const hl_key keys[] = {
     KEY("reduce.stall", HL_SETTING_SECONDS, reduce.stall, .fallback = "5m", .none = "none",
         .help = "a rank that does not come on for this long is named, with the gradients it withholds where it can still tell, and the run fails, after two to four times as long at the most; none: wait for it"),
     KEY("memory.limit", HL_SETTING_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB)"),
+    KEY("memory.check", HL_SETTING_BOOL, memory_check, .fallback = "true",
+        .help = "refuse to begin where a node's ranks need more than its memory, or than their control group or Slurm allows; false: try all the same"),
 };
 
 hl_keys hl_settings_keys(void) { return (hl_keys){keys, HL_COUNT(keys)}; }

@@ -20,6 +20,7 @@ typedef struct hl_settings {
     int labels;
     const struct hl_target *like; /* nor this: [likes] the same, for the ranges of targets that were measured on the training data */
     int likes;
+    bool check; /* no key either: the run is only tried out, and writes nothing */
     /* network */
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];
@@ -92,6 +93,7 @@ typedef struct hl_settings {
         hl_words group_layers;
     } reduce;
     int64_t memory_limit;
+    bool memory_check;
 } hl_settings;
 
 /* data.zscore: a word, or two numbers. */

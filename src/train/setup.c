@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setup.c -- from settings to a run: context, data, network, model, programs. */
 #include "base/file.h"
+#include "base/topology.h"
 #include "net/graph.h"
 #include "train/run.h"
 
 #include <stdio.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
 {
@@ -104,13 +108,13 @@ static halo_status open_source(hl_run *run, hl_split split)
     hl_source_options o = {.path = path_of(set, split), .format = set->data.format, .synthetic = set->data.synthetic,
                            .synthetic_samples = set->data.samples, .seed = (uint64_t)set->seed + (uint64_t)split};
     if (!*o.path && !set->data.synthetic && (set->data.split.n == 0 || !*set->data.train)) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
+    hl_array_options array;
+    hl_run_arrays(run, &array);
+    o.array = &array;
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
     memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
     o.outputs = first ? first->info.targets : set->outputs > 0 && !of_classes(set) ? set->outputs : 0;
-    hl_array_options array;
-    hl_run_arrays(run, &array);
-    o.array = &array;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
     HL_TRY(split_range(run, split, &o));
     return hl_source_open(run->ctx, &o, &run->source[split]);
@@ -255,38 +259,78 @@ static hl_compile_options options_of(const hl_run *run, bool training)
 static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
     hl_compile_options o = options_of(run, training);
-    bool shared = run->ctx->ranks == 1 || (*run->set.output && !hl_grid_split(&run->grid)); /* all ranks take the same measured choices, from one file and for one shape */
+    bool kept = *run->set.output && !run->set.check;
+    bool shared = run->ctx->ranks == 1 || (kept && !hl_grid_split(&run->grid)); /* all ranks take the same measured choices, from one file and for one shape */
     if (!shared) o.plan = HL_PLAN_FIXED;
     char *cache = NULL;
-    if (*run->set.output && o.plan == HL_PLAN_MEASURE) {
+    if (kept && o.plan == HL_PLAN_MEASURE) {
         HL_TRY(hl_make_dirs(run->ctx, run->set.output));
         HL_TRY(hl_path_join(run->ctx, run->set.output, "plan.json", &cache));
     }
     o.plan_cache = cache;
     o.after = after;
-    if (!training && run->train && !after) o.beside = run->train;
     halo_status st = hl_compile(run->model, &o, program);
     free(cache);
     return st;
 }
 
-halo_status hl_run_outline(hl_run *run, hl_program **program)
+static halo_status outline(hl_run *run, bool training, hl_program **program)
 {
-    hl_compile_options o = options_of(run, true);
+    hl_compile_options o = options_of(run, training);
     o.plan = HL_PLAN_FIXED;
     o.team = NULL;
     o.after = "fit";
     return hl_compile(run->model, &o, program);
 }
 
+halo_status hl_run_outline(hl_run *run, hl_program **program) { return outline(run, true, program); }
+
+/* Model and programs that take no memory. */
+static halo_status make_outlines(hl_run *run)
+{
+    hl_optim_spec optim = hl_run_optim_spec(&run->set);
+    run->resident = hl_rss_bytes();
+    HL_TRY(hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model));
+    HL_TRY(outline(run, true, &run->train));
+    return run->source[HL_VALIDATION] ? outline(run, false, &run->eval) : HALO_OK;
+}
+
+static void forget_outlines(hl_run *run)
+{
+    hl_program_destroy(run->train);
+    hl_program_destroy(run->eval);
+    hl_model_destroy(run->model);
+    run->train = run->eval = NULL;
+    run->model = NULL;
+}
+
+/* What training will need, before anything large is allocated. */
+static halo_status forecast(hl_run *run)
+{
+    halo_status st = hl_agree(run->ctx, make_outlines(run));
+    if (st == HALO_OK) st = hl_run_forecast(run, &run->forecast);
+    forget_outlines(run);
+    return st == HALO_OK && !run->set.check ? hl_agree(run->ctx, hl_run_refuse(run, &run->forecast)) : st;
+}
+
+/* The C library keeps what measuring freed, for allocations that are to come; here these are as large as the machine. */
+static void give_back(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
-    bool outline = after && strcmp(after, "bind") != 0; /* only to be looked at */
-    HL_TRY((outline ? hl_model_outline : hl_model_create)(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
-    if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after, &run->train));
-    if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, NULL, &run->eval));
-    return HALO_OK;
+    bool look = after && strcmp(after, "bind") != 0;
+    HL_TRY((look ? hl_model_outline : hl_model_create)(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
+    if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after ? after : "fit", &run->train));
+    if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, after ? after : "fit", &run->eval));
+    give_back();
+    if (run->train && !after) HL_TRY(hl_program_bind(run->train, NULL));
+    return run->eval && !after ? hl_program_bind(run->eval, run->train) : HALO_OK;
 }
 
 /* Rank 0 measures and keeps its choices in the run directory first, so that all ranks make the same. Ranks that hold samples together compile together, since
@@ -295,6 +339,10 @@ static halo_status make_programs_in_turn(hl_run *run, hl_need need, const char *
 {
     bool together = hl_grid_split(&run->grid);
     if (need == HL_NEED_NETWORK) return HALO_OK;
+    if (need == HL_NEED_TRAINING && !after && run->source[HL_TRAIN]) {
+        HL_TRY(forecast(run));
+        if (!run->forecast.fits && run->set.check) return HALO_OK;
+    }
     HL_AGREE(run->ctx, together || run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
     HL_AGREE(run->ctx, !together && run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
     return need == HL_NEED_TRAINING && !after ? hl_run_make_reducer(run) : HALO_OK;
