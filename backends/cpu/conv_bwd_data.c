@@ -7,12 +7,13 @@
  * r + pad_lo - k dilation, and then reads dy at p = j + (r + pad_lo - k dilation) / s: each class is a convolution of stride 1 with its own taps, and
  * no product with an inserted zero is ever computed. Classes without taps only clear, or hold act(bias).
  */
-#include "conv.h"
+#include "winograd.h"
 
 enum { MOST_PHASES = 4096 };
 
 typedef struct bwd_plan {
-    struct hl_onednn *library; /* else: */
+    struct hl_onednn *library; /* or */
+    hl_wino *winograd;         /* else: */
     hl_gather *gather;
     bool bias;
     int64_t bias_origin;
@@ -91,7 +92,7 @@ static int bwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_conv_shape s;
     hl_gather_dim(*dims)[3];
     hl_gather_spec spec;
-    int n = 0;
+    int n = hl_wino_candidates(hl_cpu(dev), desc, out);
     if (bwd_spec(hl_cpu(dev), desc, &s, &dims, &spec)) {
         bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec);
         for (int i = 0; i < 4; i++) {
@@ -123,6 +124,7 @@ static void bwd_destroy(halo_plan *plan)
     bwd_plan *p = (bwd_plan *)plan;
     if (!p) return;
     hl_onednn_free(p->library);
+    hl_wino_free(p->winograd);
     hl_gather_free(p->gather);
     free(p);
 }
@@ -134,6 +136,8 @@ static halo_status bwd_make(halo_device *dev, const halo_op_desc *desc, const ha
     HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
     if (choice->id >= HL_ONEDNN_ID)
         HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
+    else if (hl_wino_is(choice))
+        HL_GOTO(st, hl_wino_make(hl_cpu(dev), desc, choice, &p->winograd), undo_plan);
     else
         HL_GOTO(st, make_gather(dev, desc, choice, &p->gather), undo_plan);
     p->bias = hl_has(desc, HALO_B);
@@ -150,6 +154,10 @@ static halo_status bwd_run(halo_plan *plan, const halo_op_args *args)
 {
     const bwd_plan *p = (const bwd_plan *)plan;
     if (p->library) return hl_onednn_run(p->library, args);
+    if (p->winograd) {
+        hl_wino_run(p->winograd, args);
+        return HALO_OK;
+    }
     const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
     hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], bias, args->ptr[HALO_DX], args->scratch);
     return HALO_OK;

@@ -3,12 +3,14 @@
  * conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p stride - pad_lo + k dilation]), as a gather of one phase.
  *
  * Candidates: "direct" reads x where it is (near the border of what may be read it leaves out taps or copies edges), "direct-pad" copies x with a
- * margin of zeros first, so that tiles at edges are like all others; "stream" stores a large y past the caches.
+ * margin of zeros first, so that tiles at edges are like all others; "stream" stores a large y past the caches. Before them, where the device may offer
+ * them, Winograd's (winograd.c).
  */
-#include "conv.h"
+#include "winograd.h"
 
 typedef struct fwd_plan {
-    struct hl_onednn *library; /* else: */
+    struct hl_onednn *library; /* or */
+    hl_wino *winograd;         /* else: */
     hl_gather *gather;
     bool bias;
     int64_t bias_origin;
@@ -69,7 +71,7 @@ static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_conv_shape s;
     hl_gather_dim dim[3];
     hl_gather_spec spec;
-    int n = 0;
+    int n = hl_wino_candidates(hl_cpu(dev), desc, out);
     if (fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) {
         bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec);
         for (int i = 0; i < 4; i++) {
@@ -95,6 +97,11 @@ static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const ha
         *plan = (halo_plan *)p;
         return HALO_OK;
     }
+    if (hl_wino_is(choice)) {
+        HL_GOTO(st, hl_wino_make(hl_cpu(dev), desc, choice, &p->winograd), undo_plan);
+        *plan = (halo_plan *)p;
+        return HALO_OK;
+    }
     HL_BUG_UNLESS(fwd_spec(hl_cpu(dev), desc, &s, dim, &spec));
     spec.pad = choice->id & HL_GATHER_PADDED;
     spec.stream = choice->id & HL_GATHER_STREAMED;
@@ -113,6 +120,10 @@ static halo_status fwd_run(halo_plan *plan, const halo_op_args *args)
 {
     const fwd_plan *p = (const fwd_plan *)plan;
     if (p->library) return hl_onednn_run(p->library, args);
+    if (p->winograd) {
+        hl_wino_run(p->winograd, args);
+        return HALO_OK;
+    }
     const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
     hl_gather_run(p->gather, args->ptr[HALO_X], args->ptr[HALO_WT], bias, args->ptr[HALO_Y], args->scratch);
     return HALO_OK;
@@ -123,6 +134,7 @@ static void fwd_destroy(halo_plan *plan)
     fwd_plan *p = (fwd_plan *)plan;
     if (!p) return;
     hl_onednn_free(p->library);
+    hl_wino_free(p->winograd);
     hl_gather_free(p->gather);
     free(p);
 }

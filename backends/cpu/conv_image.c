@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv_image.c -- writes a weight image (layouts in conv.h) from the plain master (o, i, kd, kh, kw). */
-#include "conv.h"
+#include "winograd.h"
 
 typedef struct image_plan {
     const hl_cpu_device *dev;
@@ -75,7 +75,8 @@ enum { STRIP = 16 }; /* of inputs, for a block of outputs: what is read stays in
 
 static int image_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
-    if (desc->t[HALO_X].dtype != HALO_F32 || desc->image < HL_IMAGE_FWD8 || desc->image >= HL_IMAGES) return 0;
+    if (desc->t[HALO_X].dtype != HALO_F32) return 0;
+    if (!hl_wino_is_image(desc->image) && (desc->image < HL_IMAGE_FWD8 || desc->image >= HL_IMAGES)) return 0;
     const int64_t *e = desc->t[HALO_X].ext;
     hl_cpu_candidate(dev, "pack", (double)(hl_div_up(e[HALO_N], STRIP) * hl_div_up(e[HALO_C], STRIP)), out);
     return 1;
@@ -89,14 +90,19 @@ static halo_status image_make(halo_device *dev, const halo_op_desc *desc, const 
     const halo_operand *m = &desc->t[HALO_X];
     p->dev = hl_cpu(dev);
     p->image = desc->image;
+    p->origin = hl_box_offset(m);
+    *plan = (halo_plan *)p;
+    if (hl_wino_is_image(p->image)) {
+        p->out = m->ext[HALO_N];
+        p->in = m->ext[HALO_C];
+        return HALO_OK;
+    }
     p->lanes = image_lanes(desc->image);
     bool back = image_base(desc->image) == HL_IMAGE_BWD8;
     p->out = m->ext[back ? HALO_C : HALO_N];
     p->in = m->ext[back ? HALO_N : HALO_C];
     for (int i = 0; i < 3; i++) p->kernel[i] = m->ext[HALO_D + i];
     p->terms = hl_image_terms(p->image, p->in, p->kernel);
-    p->origin = hl_box_offset(m);
-    *plan = (halo_plan *)p;
     return HALO_OK;
 }
 
@@ -105,6 +111,10 @@ static halo_status image_run(halo_plan *plan, const halo_op_args *args)
     const image_plan *p = (const image_plan *)plan;
     const float *w = (const float *)args->ptr[HALO_X] + p->origin;
     float *image = args->ptr[HALO_Y];
+    if (hl_wino_is_image(p->image)) {
+        hl_wino_image_write(p->dev, p->image, p->out, p->in, w, image);
+        return HALO_OK;
+    }
     int64_t lanes = p->lanes, outs = hl_round_up(p->out, lanes), ins = image_squares(p->image) ? hl_round_up(p->in, lanes) : p->in;
     const int64_t strip = STRIP;
     int64_t strips = hl_div_up(ins, strip);

@@ -20,6 +20,7 @@ typedef struct hl_cpu_device {
     int threads;
     hl_isa isa;
     const struct hl_kern *kern; /* pointwise kernels of `isa` */
+    int winograd;               /* largest F(m, 3) on offer: 0, 2, 4; negative: even where it cannot pay */
     int entered;                /* depth of enter/leave */
     unsigned *modes;            /* [threads] floating-point control of each thread before enter */
     struct hl_seats *seats;     /* where the threads sit; NULL: where the system puts them */

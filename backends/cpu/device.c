@@ -48,6 +48,8 @@ static void cpu_describe(halo_device *device, halo_device_info *info)
     const hl_cpu_device *dev = hl_cpu(device);
     *info = (halo_device_info){.threads = dev->threads};
     snprintf(info->name, sizeof(info->name), "cpu %s, %d thread%s", hl_isa_name(dev->isa), dev->threads, dev->threads > 1 ? "s" : "");
+    /* part of the name, since measured choices are kept by it: those of fewer candidates are not for more */
+    if (dev->winograd) snprintf(info->name + strlen(info->name), sizeof(info->name) - strlen(info->name), ", Winograd F(%d)", abs(dev->winograd));
     hl_cpu_libraries(info->details, sizeof(info->details));
     snprintf(info->placement, sizeof(info->placement), "%s%s", dev->placement,
              dev->fast_memory ? "; large arrays in memory of high bandwidth" : "");
@@ -118,6 +120,7 @@ static halo_status cpu_open(halo_context *ctx, const halo_device_options *option
                   .wants_margins = true},
         .threads = threads,
         .isa = isa,
+        .winograd = options->winograd,
         .kern = hl_cpu_kern(isa),
         .modes = modes,
         .fast_memory = hl_has_fast_memory(),

@@ -16,7 +16,9 @@ cpu_kern_sources = \
 	backends/cpu/kern/reduce.c \
 	backends/cpu/kern/table.c \
 	backends/cpu/kern/update.c \
-	backends/cpu/kern/vec.h
+	backends/cpu/kern/vec.h \
+	backends/cpu/kern/winograd.c \
+	backends/cpu/kern/winograd.h
 
 if BACKEND_CPU
 libhalo_core_la_SOURCES += \
@@ -45,7 +47,10 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/runs.h \
 	backends/cpu/share.c \
 	backends/cpu/transfer.c \
-	backends/cpu/update.c
+	backends/cpu/update.c \
+	backends/cpu/winograd.c \
+	backends/cpu/winograd.h \
+	backends/cpu/winograd_image.c
 
 noinst_LTLIBRARIES += libkern_generic.la
 libkern_generic_la_SOURCES = $(cpu_kern_sources)

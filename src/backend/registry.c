@@ -87,7 +87,7 @@ static halo_status open_any(halo_context *ctx, const halo_device_options *option
 halo_status hl_context_device(halo_context *ctx, halo_device **dev)
 {
     if (!ctx->device) {
-        halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL, .f64 = ctx->f64};
+        halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL, .f64 = ctx->f64, .winograd = ctx->winograd};
         HL_TRY(ctx->backend[0] ? hl_device_open(ctx, ctx->backend, &options, &ctx->device)
                                : open_any(ctx, &options, &ctx->device));
     }

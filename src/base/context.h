@@ -18,6 +18,7 @@ struct halo_context {
     int threads;
     char backend[16], isa[16]; /* "" = choose */
     bool f64;                  /* compute in double: ref alone can */
+    int winograd;              /* cpu backend: as in halo_device_options */
     char bind[8];              /* places of the cpu backend's threads: "" = auto, none, cores */
     int rank, ranks;           /* of the communicator; 0 and 1 without */
     struct halo_comm *comm;    /* owned, destroyed through comm_destroy */

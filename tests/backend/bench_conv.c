@@ -3,7 +3,7 @@
  * bench_conv.c -- how fast convolutions run on this machine, not a test:  bench_conv [threads] [isa] [network [layer]]
  *
  * For each convolution of the zoo networks and each pass: GF/s of the direct algorithm by each candidate on operands as the compiler plans them (with
- * margins) and without, and by each library candidate on dense operands in every layout it may take, beside an n = 2048 sgemm on the same threads. All
+ * margins) and without, Winograd's among them, and by each library candidate on dense operands in every layout it may take, beside an n = 2048 sgemm on the same threads. All
  * are timed in turn, several rounds, least time each; one thread by its processor time: a machine that others load too gives a fair ratio.
  */
 #include "backends/cpu/conv.h"
@@ -26,6 +26,7 @@ static const layer layers[] = {
     {"mlperf", 128, 256, 16, 3, 1, 1}, {"mlperf", 256, 512, 8, 3, 1, 1},  {"sc18", 1, 16, 128, 3, 1, 0},
     {"sc18", 16, 32, 63, 4, 1, 0},     {"sc18", 32, 64, 30, 4, 1, 0},     {"sc18", 64, 128, 13, 3, 2, 0},
     {"sc18", 128, 256, 6, 3, 1, 0},    {"sc18", 256, 256, 4, 2, 1, 0},    {"sc18", 256, 256, 3, 2, 1, 0},
+    {"wide", 16, 32, 128, 3, 1, 1},    {"wide", 16, 32, 64, 3, 1, 1},    {"wide", 256, 256, 8, 3, 1, 1},
     {"hybrid", 4, 16, 128, 3, 1, 1},   {"hybrid", 16, 32, 64, 3, 1, 1},   {"hybrid", 32, 64, 32, 3, 1, 1},
     {"hybrid", 64, 128, 16, 3, 2, 1},  {"hybrid", 128, 256, 4, 3, 1, 1},  {"hybrid", 256, 256, 2, 3, 1, 1},
 };
@@ -151,13 +152,19 @@ static void time_pass(hl_cpu_device *dev, const layer *l, int pass, const float 
         }
     }
     sgemm = 2.0 * GEMM * GEMM * GEMM / sgemm;
-    int ours = 0, theirs = own;
-    for (int i = 0; i < own; i++)
-        if (ways[i].best < ways[ours].best) ours = i;
+    int ours = 0, theirs = own, winograd = -1;
+    for (int i = 0; i < own; i++) {
+        bool w = strncmp(ways[i].name, "winograd", 8) == 0;
+        if (w && (winograd < 0 || ways[i].best < ways[winograd].best)) winograd = i;
+        if (!w && (ways[i].best < ways[ours].best || strncmp(ways[ours].name, "winograd", 8) == 0)) ours = i;
+    }
     for (int i = own; i < n; i++)
         if (ways[i].best < ways[theirs].best) theirs = i;
     printf("%-7s %3d->%3d @%3d %-5s", l->network, (int)l->in, (int)l->out, (int)l->x, passes[pass]);
     if (own) printf(" own %6.1f GF/s = %.2f sgemm", flops / ways[ours].best * 1e-9, flops / ways[ours].best / sgemm);
+    if (winograd >= 0)
+        printf(", winograd %.1f = %.2f sgemm, %.2f x direct", flops / ways[winograd].best * 1e-9, flops / ways[winograd].best / sgemm,
+               ways[ours].best / ways[winograd].best);
     if (own && n > own) printf(", %.2f x %s %.1f", ways[theirs].best / ways[ours].best, ways[theirs].name, flops / ways[theirs].best * 1e-9);
     printf("  |");
     for (int i = 0; i < n; i++) printf(" %s %.1f", ways[i].name, flops / ways[i].best * 1e-9);
@@ -168,7 +175,7 @@ static void time_pass(hl_cpu_device *dev, const layer *l, int pass, const float 
 
 int main(int argc, char **argv)
 {
-    hl_cpu_device dev = {.threads = argc > 1 ? atoi(argv[1]) : 2};
+    hl_cpu_device dev = {.threads = argc > 1 ? atoi(argv[1]) : 2, .winograd = -4};
     if (hl_isa_choose(NULL, argc > 2 ? argv[2] : NULL, &dev.isa) != HALO_OK) return 1;
 #ifdef _OPENMP
     omp_set_num_threads(dev.threads);

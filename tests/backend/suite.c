@@ -146,6 +146,16 @@ static void random_window(rng *r, halo_op_desc *d, int64_t most, int64_t in[HALO
     }
 }
 
+static void three_window(rng *r, halo_op_desc *d, int64_t in[HALO_DIMS], const int64_t out[HALO_DIMS])
+{
+    halo_window *w = &d->window;
+    for (int k = 0; k < 3; k++) {
+        w->kernel[k] = 3, w->stride[k] = w->dilation[k] = 1;
+        w->pad_lo[k] = rng_chance(r, 60) ? 1 : rng_int(r, -2, 3);
+        in[HALO_D + k] = hl_max64(1, out[HALO_D + k] + 2 - w->pad_lo[k] - (rng_chance(r, 60) ? 1 : rng_int(r, -1, 3)));
+    }
+}
+
 static int64_t product(const int64_t *e, int n)
 {
     int64_t p = 1;
@@ -157,12 +167,16 @@ static int64_t product(const int64_t *e, int n)
 static void conv_shape(rng *r, halo_op_desc *d, int64_t x[HALO_DIMS], int64_t y[HALO_DIMS])
 {
     int64_t work;
+    bool three = rng_chance(r, 40); /* what most networks are made of, and Winograd is for */
     do {
         random_extents(r, x, 5);
         random_extents(r, y, 6);
         y[HALO_N] = x[HALO_N];
         if (rng_chance(r, 25)) x[HALO_C] = PICK(r, 1, 4);
-        random_window(r, d, rng_chance(r, 20) ? 7 : 4, x, y);
+        if (three)
+            three_window(r, d, x, y);
+        else
+            random_window(r, d, rng_chance(r, 20) ? 7 : 4, x, y);
         work = product(y, 5) * x[HALO_C] * product(d->window.kernel, 3);
     } while (work > TRIAL_WORK || product(x, 5) > TRIAL_WORK);
 }
