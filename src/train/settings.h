@@ -39,6 +39,7 @@ typedef struct hl_settings {
     double stop_grace; /* seconds; -1: none */
     int64_t threads;
     int precision; /* 1: f64 */
+    int winograd; /* 0: auto; else the place in setup.c's list */
     int cpu_isa, cpu_bind;
     int layout;
     /* data */

@@ -11,6 +11,15 @@
 #include <malloc.h>
 #endif
 
+/* The largest m of F(m, 3). What is measured may be another algorithm where that is as exact; F(4) is for those who ask. A fixed plan is for results
+ * that are to be the same, or to be compared, so nothing but the direct kernels unless asked: then Winograd's come first. */
+static int winograd_of(const hl_settings *set)
+{
+    static const int m[] = {0, 0, 2, 4};
+    if (set->winograd > 0) return m[set->winograd];
+    return set->plan == HL_SET_PLAN_MEASURE && set->parallel.spatial[0] * set->parallel.spatial[1] * set->parallel.spatial[2] == 1 ? 2 : 0;
+}
+
 static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
 {
     static const char *const isas[] = {"", "generic", "avx2", "avx512f"}, *const binds[] = {"", "none", "cores"};
@@ -26,6 +35,7 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
         ctx->f64 = true;
     }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
+    ctx->winograd = winograd_of(set);
     memcpy(ctx->bind, binds[set->cpu_bind], strlen(binds[set->cpu_bind]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
