@@ -10,3 +10,10 @@ TESTS += tests/cli/verify.test
 TESTS_FAST += tests/cli/verify.test
 check_PROGRAMS += tests/cli/make_data
 tests_cli_make_data_SOURCES = tests/cli/make_data.c
+
+# Data of strangers
+dist_check_SCRIPTS += tests/cli/arrays.test
+TESTS += tests/cli/arrays.test
+TESTS_FAST += tests/cli/arrays.test
+check_PROGRAMS += tests/cli/make_arrays
+tests_cli_make_arrays_SOURCES = tests/cli/make_arrays.c

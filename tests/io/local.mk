@@ -27,3 +27,6 @@ TESTS += tests/io/arrays.test tests/io/public_arrays.test
 TESTS_FAST += tests/io/arrays.test
 tests_io_arrays_test_SOURCES = tests/io/arrays.c
 tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
+
+# Fuzz targets and what they begin with; .ci/full runs each for a minute
+EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/layout.c tests/fuzz/corpus
