@@ -5,6 +5,7 @@ dist_examples_DATA = \
 	examples/cosmoflow-hybrid.yaml \
 	examples/cosmoflow-mlperf.yaml \
 	examples/cosmoflow-sc18.yaml \
+	examples/own-data.yaml \
 	examples/quickstart.yaml \
 	examples/segmentation.yaml \
 	examples/insitu.c \
