@@ -49,6 +49,8 @@ halo_status hl_grow(halo_context *ctx, void *array, size_t *cap, size_t n, size_
 /* 64-byte aligned, not cleared. Freed with free(). */
 halo_status hl_aligned(halo_context *ctx, size_t bytes, const char *what, void *out);
 halo_status hl_strdup(halo_context *ctx, const char *s, char **out);
+/* Gives freed memory that the C library keeps for later back to the system, where it can; for programs, between large allocations. */
+void hl_give_back(void);
 
 /* Checked 64-bit arithmetic on extents: false on overflow. */
 static inline bool hl_mul64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_overflow(a, b, out); }

@@ -107,7 +107,9 @@ static int64_t loader_bytes(hl_run *run, const hl_program *program, int64_t shar
 
 static int64_t steps_of(const hl_run *run, hl_split split, int64_t batch)
 {
-    return run->source[split] ? hl_div_up(run->source[split]->info.samples, batch) : INT64_MAX;
+    if (!run->source[split]) return INT64_MAX;
+    int64_t samples = run->source[split]->info.samples;
+    return split == HL_TRAIN ? hl_max64(1, samples / batch) : hl_div_up(samples, batch);
 }
 
 int64_t hl_run_loader_bytes(hl_run *run)

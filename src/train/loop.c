@@ -272,6 +272,7 @@ static halo_status end_epoch(loop *l)
     HL_TRY(validate(l, &best));
     int64_t every = run->set.checkpoint.every;
     if (best || finished(l) || (every > 0 && run->at.epoch % every == 0)) HL_TRY(checkpoint(l, best));
+    hl_give_back(); /* what evaluation and the checkpoint used: where a machine is nearly full, the next epoch is not to be its end */
     return HALO_OK;
 }
 

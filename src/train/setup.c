@@ -7,9 +7,6 @@
 
 #include <stdio.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 /* The largest m of F(m, 3). What is measured may be another algorithm where that is as exact; F(4) is for those who ask. A fixed plan is for results
  * that are to be the same, or to be compared, so nothing but the direct kernels unless asked: then Winograd's come first. */
@@ -323,14 +320,6 @@ static halo_status forecast(hl_run *run)
     return st == HALO_OK && !run->set.check ? hl_agree(run->ctx, hl_run_refuse(run, &run->forecast)) : st;
 }
 
-/* The C library keeps what measuring freed, for allocations that are to come; here these are as large as the machine. */
-static void give_back(void)
-{
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
-}
-
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
@@ -338,7 +327,7 @@ static halo_status make_programs(hl_run *run, hl_need need, const char *after)
     HL_TRY((look ? hl_model_outline : hl_model_create)(run->ctx, run->dev, run->net, need == HL_NEED_TRAINING ? &optim : NULL, &run->model));
     if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after ? after : "fit", &run->train));
     if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, after ? after : "fit", &run->eval));
-    give_back();
+    hl_give_back(); /* what measuring used */
     if (run->train && !after) HL_TRY(hl_program_bind(run->train, NULL));
     return run->eval && !after ? hl_program_bind(run->eval, run->train) : HALO_OK;
 }

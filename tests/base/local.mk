@@ -14,3 +14,8 @@ check_PROGRAMS += tests/base/topology.test
 TESTS += tests/base/topology.test
 TESTS_FAST += tests/base/topology.test
 tests_base_topology_test_SOURCES = tests/base/topology.c
+
+check_PROGRAMS += tests/base/limits.test
+TESTS += tests/base/limits.test
+TESTS_FAST += tests/base/limits.test
+tests_base_limits_test_SOURCES = tests/base/limits.c

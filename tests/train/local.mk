@@ -32,3 +32,13 @@ blocks_scripts = tests/train/split_lost.test tests/train/blocks_1.test tests/tra
 	tests/train/blocks_funneled.test
 dist_check_SCRIPTS += $(blocks_scripts)
 TESTS += $(blocks_scripts)
+
+# A guest in another program
+check_PROGRAMS += tests/train/contexts.test
+TESTS += tests/train/contexts.test
+TESTS_FAST += tests/train/contexts.test
+tests_train_contexts_test_SOURCES = tests/train/contexts.c
+
+# What a run takes, before and while it is made; and killed runs
+dist_check_SCRIPTS += tests/train/check.test tests/train/killed.test
+TESTS += tests/train/check.test tests/train/killed.test
