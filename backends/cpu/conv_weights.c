@@ -11,6 +11,7 @@
  * own, which are added in the order of the parts: the result depends on the number of threads, never on their timing.
  */
 #include "conv_weights.h"
+#include "winograd.h"
 
 enum {
     SUM_BYTES = 256 * 1024, /* sums of one item */
@@ -267,6 +268,7 @@ static void weights_destroy(halo_plan *plan)
     hl_weights *p = (hl_weights *)plan;
     if (!p) return;
     hl_onednn_free(p->library);
+    hl_wino_weights_free(p->winograd);
     free(p->call);
     free(p->lists);
     free(p);
@@ -280,6 +282,8 @@ static halo_status weights_make(halo_device *dev, const halo_op_desc *desc, cons
     HL_TRY(hl_calloc(dev->ctx, 1, sizeof(*p), "convolution plan", &p));
     if (choice->id >= HL_ONEDNN_ID) {
         HL_GOTO(st, hl_onednn_make(hl_cpu(dev), desc, choice, &p->library), undo_plan);
+    } else if (hl_wino_is(choice)) {
+        HL_GOTO(st, hl_wino_weights_make(hl_cpu(dev), desc, choice, &p->winograd), undo_plan);
     } else {
         HL_BUG_UNLESS(weights_supported(hl_cpu(dev), desc, &s));
         start_weights(p, hl_cpu(dev), desc, &s);
@@ -298,19 +302,24 @@ static int weights_candidates(halo_device *dev, const halo_op_desc *desc, halo_c
     hl_conv_shape s;
     if (desc->t[HALO_DW].dtype != HALO_F32) return 0;
     if (!weights_supported(hl_cpu(dev), desc, &s)) return hl_onednn_candidates(hl_cpu(dev), desc, out);
+    int n = hl_wino_weights_candidates(hl_cpu(dev), desc, out);
     hl_weights p = {0};
     start_weights(&p, hl_cpu(dev), desc, &s);
-    hl_cpu_candidate(dev, p.pad ? "direct-pad" : "direct", (double)(items_of(&p) * p.splits), out);
-    out->efficiency = hl_share(p.dev->threads, items_of(&p) * p.splits, item_work, &p);
-    out->id = p.pad ? PADDED : DIRECT;
-    out->scratch = hl_weights_scratch(&p);
-    return 1 + hl_onednn_candidates(hl_cpu(dev), desc, &out[1]);
+    hl_cpu_candidate(dev, p.pad ? "direct-pad" : "direct", (double)(items_of(&p) * p.splits), &out[n]);
+    out[n].efficiency = hl_share(p.dev->threads, items_of(&p) * p.splits, item_work, &p);
+    out[n].id = p.pad ? PADDED : DIRECT;
+    out[n].scratch = hl_weights_scratch(&p);
+    return n + 1 + hl_onednn_candidates(hl_cpu(dev), desc, &out[n + 1]);
 }
 
 static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_weights *p = (const hl_weights *)plan;
     if (p->library) return hl_onednn_run(p->library, args);
+    if (p->winograd) {
+        hl_wino_weights_run(p->winograd, args);
+        return HALO_OK;
+    }
     float *db = p->bias ? (float *)args->ptr[HALO_DB] + p->db_origin : NULL;
     hl_weights_run(p, args->ptr[HALO_X], args->ptr[HALO_DY], (float *)args->ptr[HALO_DW] + p->dw_origin, db, args->scratch);
     return HALO_OK;

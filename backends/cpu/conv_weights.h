@@ -18,7 +18,8 @@ typedef struct weights_call {
 } weights_call;
 
 typedef struct hl_weights {
-    struct hl_onednn *library; /* else all that follows */
+    struct hl_onednn *library; /* or */
+    struct hl_wino_weights *winograd; /* else all that follows */
     const hl_cpu_device *dev;
     const hl_conv_kern *kern;
     hl_conv_shape s;

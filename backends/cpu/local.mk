@@ -50,7 +50,8 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/update.c \
 	backends/cpu/winograd.c \
 	backends/cpu/winograd.h \
-	backends/cpu/winograd_image.c
+	backends/cpu/winograd_image.c \
+	backends/cpu/winograd_weights.c
 
 noinst_LTLIBRARIES += libkern_generic.la
 libkern_generic_la_SOURCES = $(cpu_kern_sources)

@@ -89,19 +89,18 @@ static tile tile_of(const hl_wino *p, int64_t t)
     return (tile){t / per, {t % per / (k[1] * k[2]) * p->m, t / k[2] % k[1] * p->m, t % k[2] * p->m}};
 }
 
-/* The tile's cells that are there into a cube of zeros. */
-static void cut_cube(const hl_wino *p, const float *x, const int64_t from[3], float *cube)
+void hl_wino_cut(const hl_strides *s, const int64_t valid[3][2], int64_t a, const float *x, const int64_t from[3], float *cube)
 {
-    int64_t a = p->m + 2, block = p->kern->block, lo[3], hi[3];
+    int64_t block = s->block, lo[3], hi[3];
     memset(cube, 0, (size_t)(a * a * a * block) * sizeof(float));
     for (int i = 0; i < 3; i++) {
-        lo[i] = hl_max64(p->valid[i][0] - from[i], 0);
-        hi[i] = hl_min64(p->valid[i][1] - from[i], a);
+        lo[i] = hl_max64(valid[i][0] - from[i], 0);
+        hi[i] = hl_min64(valid[i][1] - from[i], a);
     }
     if (hi[2] <= lo[2]) return;
     for (int64_t d = lo[0]; d < hi[0]; d++)
         for (int64_t h = lo[1]; h < hi[1]; h++)
-            memcpy(cube + ((d * a + h) * a + lo[2]) * block, x + d * p->is.s[HALO_D] + h * p->is.s[HALO_H] + lo[2] * block,
+            memcpy(cube + ((d * a + h) * a + lo[2]) * block, x + d * s->s[HALO_D] + h * s->s[HALO_H] + lo[2] * block,
                    (size_t)((hi[2] - lo[2]) * block) * sizeof(float));
 }
 
@@ -120,7 +119,7 @@ static void transform_tile(const hl_wino *p, const float *x, int64_t t, int64_t 
     if (inside) {
         p->kern->input(p->m, cells, p->is.s[HALO_D], p->is.s[HALO_H], u, p->u_step);
     } else {
-        cut_cube(p, cells, from, cube);
+        hl_wino_cut(&p->is, (const int64_t(*)[2])p->valid, a, cells, from, cube);
         p->kern->input(p->m, cube, a * a * block, a * block, u, p->u_step);
     }
 }
@@ -295,7 +294,7 @@ static void arrange(hl_wino *p)
     p->run = hl_min64(p->batch, hl_max64(1, CACHE / (p->m_group * 4)));
 }
 
-static bool is_three(const halo_window *w)
+bool hl_wino_window(const halo_window *w)
 {
     for (int i = 0; i < 3; i++)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1) return false;
@@ -307,7 +306,7 @@ static bool set_up(hl_wino *p, const hl_cpu_device *dev, const halo_op_desc *des
 {
     hl_conv_shape s;
     bool back = desc->kind == HALO_OP_CONV_BWD_DATA;
-    if (!hl_conv_shape_of(desc, back ? HALO_DX : HALO_X, back ? HALO_DY : HALO_Y, &s) || !is_three(&s.w)) return false;
+    if (!hl_conv_shape_of(desc, back ? HALO_DX : HALO_X, back ? HALO_DY : HALO_Y, &s) || !hl_wino_window(&s.w)) return false;
     int block = (int)hl_layout_block(s.y.layout);
     if (s.x.layout != s.y.layout || !hl_wino_kern_find(dev->isa, block)) return false;
     if (desc->act != HALO_ACT_NONE && desc->act != HALO_ACT_RELU && desc->act != HALO_ACT_LEAKY_RELU) return false;

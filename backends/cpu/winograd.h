@@ -10,6 +10,11 @@
 enum { HL_WINO_ID = 40, HL_WINO_IDS = 10 };
 static inline bool hl_wino_is(const halo_candidate *c) { return c->id >= HL_WINO_ID && c->id < HL_WINO_ID + HL_WINO_IDS; }
 
+/* 3^3, stride and dilation 1 */
+bool hl_wino_window(const halo_window *w);
+/* The cells of an a^3 tile that are in `valid`, x pointing to its first, which is cell from[], into a cube of zeros. */
+void hl_wino_cut(const hl_strides *s, const int64_t valid[3][2], int64_t a, const float *x, const int64_t from[3], float *cube);
+
 /* Fill `out` for a forward or backward-data convolution, best guess first; return how many. */
 int hl_wino_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candidate *out);
 
@@ -17,6 +22,13 @@ typedef struct hl_wino hl_wino;
 halo_status hl_wino_make(hl_cpu_device *dev, const halo_op_desc *desc, const halo_candidate *choice, hl_wino **out);
 void hl_wino_run(const hl_wino *p, const halo_op_args *args);
 void hl_wino_free(hl_wino *p);
+
+/* winograd_weights.c: the same for backward weights. */
+typedef struct hl_wino_weights hl_wino_weights;
+int hl_wino_weights_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candidate *out);
+halo_status hl_wino_weights_make(hl_cpu_device *dev, const halo_op_desc *desc, const halo_candidate *choice, hl_wino_weights **out);
+void hl_wino_weights_run(const hl_wino_weights *p, const halo_op_args *args);
+void hl_wino_weights_free(hl_wino_weights *p);
 
 /* ------------------------------------------------------------------------------------------------------------------ images */
 

@@ -85,6 +85,41 @@ HL_INLINE void points_of_weights(const int m, const hl_vf g[3], hl_vf p[HL_WINO_
     p[5] = g[2];
 }
 
+/* Backward weights is F(3, m) at the same points: B' is the same, G takes the m cells of dy */
+HL_INLINE void points_of_gradient(const int m, const hl_vf g[4], hl_vf p[HL_WINO_SIDE])
+{
+    if (m == 2) {
+        p[0] = g[0];
+        p[1] = 0.5f * (g[0] + g[1]);
+        p[2] = 0.5f * (g[0] - g[1]);
+        p[3] = g[1];
+        return;
+    }
+    hl_vf even = g[0] + g[2], odd = g[1] + g[3], even2 = g[0] + 4.0f * g[2], odd2 = 2.0f * (g[1] + 4.0f * g[3]);
+    p[0] = 0.25f * g[0];
+    p[1] = (even + odd) * (-1.0f / 6);
+    p[2] = (even - odd) * (-1.0f / 6);
+    p[3] = (even2 + odd2) * (1.0f / 24);
+    p[4] = (even2 - odd2) * (1.0f / 24);
+    p[5] = g[3];
+}
+
+/* and A' gives the three weights. */
+HL_INLINE void kernel_of_points(const int m, const hl_vf p[HL_WINO_SIDE], hl_vf g[3])
+{
+    hl_vf even = p[1] + p[2], odd = p[1] - p[2];
+    if (m == 2) {
+        g[0] = p[0] + even;
+        g[1] = odd;
+        g[2] = even + p[3];
+        return;
+    }
+    hl_vf even2 = p[3] + p[4], odd2 = p[3] - p[4];
+    g[0] = (p[0] + even) + even2;
+    g[1] = odd + 2.0f * odd2;
+    g[2] = (even + p[5]) + 4.0f * even2;
+}
+
 /* W first, from the cells; H in place; D into the points. */
 HL_INLINE void input_body(const int m, const int block, const float *x, int64_t x_d, int64_t x_h, float *u, int64_t u_step)
 {
@@ -183,7 +218,67 @@ HL_INLINE void weights_body(const int m, const int block, const float *g, float 
         }
 }
 
+HL_INLINE void gradient_body(const int m, const int block, const float *y, int64_t y_d, int64_t y_h, float *v, int64_t v_step)
+{
+    const int a = m + 2;
+    hl_vf t[4][HL_WINO_SIDE][HL_WINO_SIDE], in[4], p[HL_WINO_SIDE];
+    for (int d = 0; d < m; d++) {
+        for (int h = 0; h < m; h++) {
+            HL_UNROLL for (int w = 0; w < m; w++) in[w] = hl_load(y + d * y_d + h * y_h + w * block);
+            points_of_gradient(m, in, p);
+            HL_UNROLL for (int w = 0; w < a; w++) t[d][h][w] = p[w];
+        }
+        for (int w = 0; w < a; w++) {
+            HL_UNROLL for (int h = 0; h < m; h++) in[h] = t[d][h][w];
+            points_of_gradient(m, in, p);
+            HL_UNROLL for (int h = 0; h < a; h++) t[d][h][w] = p[h];
+        }
+    }
+    for (int h = 0; h < a; h++)
+        for (int w = 0; w < a; w++) {
+            HL_UNROLL for (int d = 0; d < m; d++) in[d] = t[d][h][w];
+            points_of_gradient(m, in, p);
+            HL_UNROLL for (int d = 0; d < a; d++) hl_store(v + ((d * a + h) * a + w) * v_step, p[d]);
+        }
+}
+
+HL_INLINE void kernels_body(const int m, const int block, const float *g, int64_t step, float *dw)
+{
+    const int a = m + 2;
+    hl_vf t[3][HL_WINO_SIDE][HL_WINO_SIDE], in[HL_WINO_SIDE], out[3];
+    for (int h = 0; h < a; h++)
+        for (int w = 0; w < a; w++) {
+            HL_UNROLL for (int d = 0; d < a; d++) in[d] = hl_load(g + ((d * a + h) * a + w) * step);
+            kernel_of_points(m, in, out);
+            HL_UNROLL for (int d = 0; d < 3; d++) t[d][h][w] = out[d];
+        }
+    for (int d = 0; d < 3; d++) {
+        for (int w = 0; w < a; w++) {
+            HL_UNROLL for (int h = 0; h < a; h++) in[h] = t[d][h][w];
+            kernel_of_points(m, in, out);
+            HL_UNROLL for (int h = 0; h < 3; h++) t[d][h][w] = out[h];
+        }
+        for (int h = 0; h < 3; h++) {
+            HL_UNROLL for (int w = 0; w < a; w++) in[w] = t[d][h][w];
+            kernel_of_points(m, in, out);
+            HL_UNROLL for (int w = 0; w < 3; w++) hl_store(dw + ((d * 3 + h) * 3 + w) * block, out[w]);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- products */
+
+/* Eight input channels by one vector of outputs, twice as many where registers allow. */
+HL_INLINE void correlate_body(const int block, const int rows, const float *u, const float *v, int64_t n, bool add, float *g)
+{
+    hl_vf acc[16];
+    HL_UNROLL for (int i = 0; i < rows; i++) acc[i] = add ? hl_load(g + i * block) : (hl_vf){0};
+    for (int64_t t = 0; t < n; t++) {
+        hl_vf y = hl_load(v + t * block);
+        HL_UNROLL for (int i = 0; i < rows; i++) acc[i] += y * u[t * block + i];
+    }
+    HL_UNROLL for (int i = 0; i < rows; i++) hl_store(g + i * block, acc[i]);
+}
 
 HL_INLINE void product_body(const int block, const int nv, const int rows, const float *u, const float *w, int64_t n, int64_t width, float *m)
 {
@@ -250,6 +345,28 @@ HL_INLINE void product_body(const int block, const int nv, const int rows, const
             else                                                                                             \
                 weights_body(4, block_, g + v, image + v, step);                                             \
     }                                                                                                        \
+    static void gradient_##block_(int m, const float *y, int64_t y_d, int64_t y_h, float *u, int64_t u_step) \
+    {                                                                                                        \
+        for (int v = 0; v < block_; v += HL_VL)                                                              \
+            if (m == 2)                                                                                      \
+                gradient_body(2, block_, y + v, y_d, y_h, u + v, u_step);                                    \
+            else                                                                                             \
+                gradient_body(4, block_, y + v, y_d, y_h, u + v, u_step);                                    \
+    }                                                                                                        \
+    static void correlate_##block_(const float *u, const float *v, int64_t n, bool add, float *g)            \
+    {                                                                                                        \
+        enum { STEP = HL_VL == 16 ? 16 : 8 };                                                                \
+        for (int l = 0; l < block_; l += HL_VL)                                                              \
+            for (int i = 0; i < block_; i += STEP) correlate_body(block_, STEP, u + i, v + l, n, add, g + i * block_ + l); \
+    }                                                                                                        \
+    static void kernels_##block_(int m, const float *g, int64_t step, float *dw)                             \
+    {                                                                                                        \
+        for (int v = 0; v < block_; v += HL_VL)                                                              \
+            if (m == 2)                                                                                      \
+                kernels_body(2, block_, g + v, step, dw + v);                                                \
+            else                                                                                             \
+                kernels_body(4, block_, g + v, step, dw + v);                                                \
+    }                                                                                                        \
     const hl_wino_kern HL_K(wino_##block_) = {                                                               \
         .block = block_,                                                                                     \
         .lanes = HL_VL,                                                                                      \
@@ -257,6 +374,9 @@ HL_INLINE void product_body(const int block, const int nv, const int rows, const
         .input = input_##block_,                                                                             \
         .output = output_##block_,                                                                           \
         .product = {[1] = LIST(block_, 1), [2] = LIST(block_, 2)},                                           \
+        .gradient = gradient_##block_,                                                                       \
+        .correlate = correlate_##block_,                                                                     \
+        .kernels = kernels_##block_,                                                                         \
         .weights = weights_##block_,                                                                         \
     };
 

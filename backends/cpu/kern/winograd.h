@@ -25,7 +25,6 @@ typedef struct hl_wino_out {
 /* m[row][v], v < nv vectors of this table, = sum over c < n of u[c / block][row][c % block] w[c * width + v]; rows of m are `width` apart */
 typedef void hl_wino_product_fn(const float *u, const float *w, int64_t n, int64_t width, float *m);
 
-/* Both operands of a gradient are tiles: g[i][v] += sum over t < n of x[t * x_step + i] y[t * y_step + v], i < block rows, g's rows `width` apart */
 typedef struct hl_wino_kern {
     int block;
     int lanes; /* floats in a vector */
@@ -35,6 +34,12 @@ typedef struct hl_wino_kern {
     /* y = act(bias + outputs of the points p[point * p_step]) */
     void (*output)(int m, const float *p, int64_t p_step, const hl_wino_out *out);
     hl_wino_product_fn *product[3][HL_WINO_ROWS + 1]; /* [vectors, 1 or 2][rows] */
+    /* backward weights: v[point * v_step] = points of the m^3 cells of dy that begin at y */
+    void (*gradient)(int m, const float *y, int64_t y_d, int64_t y_h, float *v, int64_t v_step);
+    /* g[i][l] (+)= sum over t < n of u[t][i] v[t][l]; u, v and g [.][block] */
+    void (*correlate)(const float *u, const float *v, int64_t n, bool add, float *g);
+    /* dw[27][block] = kernels of the points g[point * step] */
+    void (*kernels)(int m, const float *g, int64_t step, float *dw);
     /* image[point * step] = the points of the kernels g[27][lanes], for `block` outputs */
     void (*weights)(int m, const float *g, float *image, int64_t step);
 } hl_wino_kern;
