@@ -15,9 +15,9 @@
 static int64_t volume(const int64_t e[3]) { return e[0] * e[1] * e[2]; }
 
 /* The region has room for an even number of outputs along w: cells are taken in pairs. */
-static ref_shape shape_for(const halo_window *w, int64_t i, int64_t o, const int64_t p[3])
+static hl_ref_shape shape_for(const halo_window *w, int64_t i, int64_t o, const int64_t p[3])
 {
-    ref_shape s = {.i = i, .o = o, .taps = volume(w->kernel), .w = *w};
+    hl_ref_shape s = {.i = i, .o = o, .taps = volume(w->kernel), .w = *w};
     for (int k = 0; k < 3; k++) {
         s.p[k] = p[k];
         s.r_lo[k] = -w->pad_lo[k];
@@ -27,7 +27,7 @@ static ref_shape shape_for(const halo_window *w, int64_t i, int64_t o, const int
     return s;
 }
 
-static ref_shape shape_of(const halo_window *w, const halo_operand *x, const halo_operand *y)
+static hl_ref_shape shape_of(const halo_window *w, const halo_operand *x, const halo_operand *y)
 {
     return shape_for(w, x->ext[HALO_C], y->ext[HALO_C], y->ext + HALO_D);
 }
@@ -35,7 +35,7 @@ static ref_shape shape_of(const halo_window *w, const halo_operand *x, const hal
 static bool dense(const halo_window *w) { return w->stride[0] == 1 && w->stride[1] == 1 && w->stride[2] == 1; }
 
 /* Backward data of stride 1 as a correlation of dy, which gives dx. */
-static ref_shape turned(const halo_window *w, const halo_operand *dx, const halo_operand *dy)
+static hl_ref_shape turned(const halo_window *w, const halo_operand *dx, const halo_operand *dy)
 {
     halo_window t = *w;
     for (int k = 0; k < 3; k++) t.pad_lo[k] = (w->kernel[k] - 1) * w->dilation[k] - w->pad_lo[k];
@@ -57,20 +57,20 @@ static bool window_valid(const halo_window *w, const halo_operand *y)
 
 static int64_t room3(int64_t channels, const int64_t e[3])
 {
-    return ref_room(ref_room(channels, e[0], 0), ref_room(e[1], e[2], 0), 0);
+    return hl_ref_room(hl_ref_room(channels, e[0], 0), hl_ref_room(e[1], e[2], 0), 0);
 }
 
 /* Doubles for sample, region, weights, bias and the table of taps; -1 when the description does not fit. */
 static int64_t scratch(const halo_op_desc *d, const halo_operand *x, const halo_operand *y)
 {
     if (x->ext[HALO_N] != y->ext[HALO_N] || !window_valid(&d->window, y)) return -1;
-    ref_shape s = shape_of(&d->window, x, y);
+    hl_ref_shape s = shape_of(&d->window, x, y);
     int64_t with_margin[3], box[3] = {x->ext[HALO_D], x->ext[HALO_H], x->ext[HALO_W]};
     for (int k = 0; k < 3; k++) with_margin[k] = s.p[k] + y->margin[k][0] + y->margin[k][1];
     int64_t xs = hl_max64(room3(s.i, s.r), room3(s.i, box)), ys = room3(s.o, with_margin);
     if (d->kind == HALO_OP_CONV_BWD_DATA && dense(&d->window)) ys = room3(s.o, turned(&d->window, x, y).r);
-    int64_t weights = ref_room(ref_room(ref_room(s.o, s.i, 0), room3(1, d->window.kernel), s.o), 1, s.taps);
-    return xs < 0 || ys < 0 || weights < 0 ? -1 : ref_room(1, ref_room(1, xs, ys), weights);
+    int64_t weights = hl_ref_room(hl_ref_room(hl_ref_room(s.o, s.i, 0), room3(1, d->window.kernel), s.o), 1, s.taps);
+    return xs < 0 || ys < 0 || weights < 0 ? -1 : hl_ref_room(1, hl_ref_room(1, xs, ys), weights);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ forward */
@@ -85,33 +85,33 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_WT, HALO_Y) || d->t[HALO_AUX].dtype != HALO_NONE) return 0;
-    return ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_Y]), out);
+    return hl_ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_Y]), out);
 }
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
-    ref_view wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
-    ref_shape s = shape_of(&d->window, x.op, y.op);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
+    hl_ref_view wt = hl_ref_operand(plan, args, HALO_WT), bias = hl_ref_operand(plan, args, HALO_B);
+    hl_ref_shape s = shape_of(&d->window, x.op, y.op);
     int64_t weights = s.o * s.i * s.taps, points = s.o * volume(s.p);
     int64_t *tap = args->scratch;
     double *w = (double *)args->scratch + s.taps, *b = w + weights, *ys = b + s.o, *xs = ys + points;
-    ref_taps(&s, tap);
-    ref_read_flat(&wt, 0, weights, w);
+    hl_ref_taps(&s, tap);
+    hl_ref_read_flat(&wt, 0, weights, w);
     memset(b, 0, (size_t)s.o * sizeof(*b));
-    if (bias.op) ref_read_flat(&bias, 0, s.o, b);
+    if (bias.op) hl_ref_read_flat(&bias, 0, s.o, b);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
-        ref_unpack(&x, n, s.r_lo, s.r, xs);
+        hl_ref_unpack(&x, n, s.r_lo, s.r, xs);
         fill_bias(b, s.o, points / s.o, ys);
-        ref_correlate(&s, tap, w, xs, ys);
-        for (int64_t p = 0; p < points; p++) ys[p] = ref_activate(d->act, d->slope, ys[p]);
-        ref_pack_box(&y, n, ys);
+        hl_ref_correlate(&s, tap, w, xs, ys);
+        for (int64_t p = 0; p < points; p++) ys[p] = hl_ref_activate(d->act, d->slope, ys[p]);
+        hl_ref_pack_box(&y, n, ys);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_conv_fwd, HALO_OP_CONV_FWD, forward_candidates, forward_run);
+REF_CLASS(hl_ref_conv_fwd, HALO_OP_CONV_FWD, forward_candidates, forward_run);
 
 /* ------------------------------------------------------------------------------------------------------ backward data */
 
@@ -147,7 +147,7 @@ static void data_tap(const halo_window *g, const span r[3], const int64_t p_lo[3
         }
 }
 
-static void data_sample(const ref_shape *s, const halo_operand *dyo, const int64_t q[3], const double *w,
+static void data_sample(const hl_ref_shape *s, const halo_operand *dyo, const int64_t q[3], const double *w,
                         const double *dy, double *dx)
 {
     int64_t p_lo[3], e[3], k[3];
@@ -171,23 +171,23 @@ static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
     (void)dev;
     if (!REF_HAVE(d, HALO_DY, HALO_WT, HALO_DX)) return 0;
     if (d->accumulate && (d->t[HALO_B].dtype != HALO_NONE || d->act != HALO_ACT_NONE)) return 0;
-    return ref_offer(scratch(d, &d->t[HALO_DX], &d->t[HALO_DY]), out);
+    return hl_ref_offer(scratch(d, &d->t[HALO_DX], &d->t[HALO_DY]), out);
 }
 
-static void dx_begin(const ref_view *dx, int64_t n, bool accumulate, double *xs)
+static void dx_begin(const hl_ref_view *dx, int64_t n, bool accumulate, double *xs)
 {
     if (accumulate)
-        ref_unpack_box(dx, n, xs);
+        hl_ref_unpack_box(dx, n, xs);
     else
-        memset(xs, 0, (size_t)ref_sample_size(dx->op) * sizeof(*xs));
+        memset(xs, 0, (size_t)hl_ref_sample_size(dx->op) * sizeof(*xs));
 }
 
 /* turned[i][o][k] = w[o][i][K - 1 - k] */
-static void turn_weights(const ref_view *wt, const ref_shape *s, double *w)
+static void turn_weights(const hl_ref_view *wt, const hl_ref_shape *s, double *w)
 {
     for (int64_t i = 0; i < s->o; i++)
         for (int64_t o = 0; o < s->i; o++, w += s->taps) {
-            ref_read_flat(wt, (o * s->o + i) * s->taps, s->taps, w);
+            hl_ref_read_flat(wt, (o * s->o + i) * s->taps, s->taps, w);
             for (int64_t a = 0, b = s->taps - 1; a < b; a++, b--) {
                 double swap = w[a];
                 w[a] = w[b];
@@ -197,47 +197,47 @@ static void turn_weights(const ref_view *wt, const ref_shape *s, double *w)
 }
 
 /* A transposed convolution's bias and activation; the sample goes where it belongs. */
-static void dx_end(const halo_op_desc *d, const ref_view *bias, const ref_view *dx, int64_t n, double *xs)
+static void dx_end(const halo_op_desc *d, const hl_ref_view *bias, const hl_ref_view *dx, int64_t n, double *xs)
 {
-    int64_t channels = dx->op->ext[HALO_C], cells = ref_sample_size(dx->op) / channels;
+    int64_t channels = dx->op->ext[HALO_C], cells = hl_ref_sample_size(dx->op) / channels;
     double b = 0;
     for (int64_t c = 0; c < channels; c++) {
-        if (bias->op) ref_read_flat(bias, c, 1, &b);
+        if (bias->op) hl_ref_read_flat(bias, c, 1, &b);
         for (int64_t q = c * cells; q < (c + 1) * cells; q++)
-            xs[q] = ref_activate(d->act, d->slope, xs[q] + b);
+            xs[q] = hl_ref_activate(d->act, d->slope, xs[q] + b);
     }
-    ref_pack_box(dx, n, xs);
+    hl_ref_pack_box(dx, n, xs);
 }
 
-static void data_dense(const halo_op_desc *d, const ref_view *dy, const ref_view *wt, const ref_view *bias,
-                       const ref_view *dx, void *scratch)
+static void data_dense(const halo_op_desc *d, const hl_ref_view *dy, const hl_ref_view *wt, const hl_ref_view *bias,
+                       const hl_ref_view *dx, void *scratch)
 {
-    ref_shape s = turned(&d->window, dx->op, dy->op);
+    hl_ref_shape s = turned(&d->window, dx->op, dy->op);
     int64_t *tap = scratch;
-    double *w = (double *)scratch + s.taps, *xs = w + s.o * s.i * s.taps, *ys = xs + ref_sample_size(dx->op);
-    ref_taps(&s, tap);
+    double *w = (double *)scratch + s.taps, *xs = w + s.o * s.i * s.taps, *ys = xs + hl_ref_sample_size(dx->op);
+    hl_ref_taps(&s, tap);
     turn_weights(wt, &s, w);
     for (int64_t n = 0; n < dx->op->ext[HALO_N]; n++) {
-        ref_unpack(dy, n, s.r_lo, s.r, ys);
+        hl_ref_unpack(dy, n, s.r_lo, s.r, ys);
         dx_begin(dx, n, d->accumulate, xs);
-        ref_correlate(&s, tap, w, ys, xs);
+        hl_ref_correlate(&s, tap, w, ys, xs);
         dx_end(d, bias, dx, n, xs);
     }
 }
 
-static void data_strided(const halo_op_desc *d, const ref_view *dy, const ref_view *wt, const ref_view *bias,
-                         const ref_view *dx, void *scratch)
+static void data_strided(const halo_op_desc *d, const hl_ref_view *dy, const hl_ref_view *wt, const hl_ref_view *bias,
+                         const hl_ref_view *dx, void *scratch)
 {
-    ref_shape s = shape_of(&d->window, dx->op, dy->op);
+    hl_ref_shape s = shape_of(&d->window, dx->op, dy->op);
     int64_t weights = s.o * s.i * s.taps, p_lo[3], e[3];
     for (int k = 0; k < 3; k++) {
         p_lo[k] = -dy->op->margin[k][0];
         e[k] = s.p[k] + dy->op->margin[k][0] + dy->op->margin[k][1];
     }
-    double *w = scratch, *xs = w + weights, *ys = xs + ref_sample_size(dx->op);
-    ref_read_flat(wt, 0, weights, w);
+    double *w = scratch, *xs = w + weights, *ys = xs + hl_ref_sample_size(dx->op);
+    hl_ref_read_flat(wt, 0, weights, w);
     for (int64_t n = 0; n < dx->op->ext[HALO_N]; n++) {
-        ref_unpack(dy, n, p_lo, e, ys);
+        hl_ref_unpack(dy, n, p_lo, e, ys);
         dx_begin(dx, n, d->accumulate, xs);
         data_sample(&s, dy->op, dx->op->ext + HALO_D, w, ys, xs);
         dx_end(d, bias, dx, n, xs);
@@ -246,8 +246,8 @@ static void data_strided(const halo_op_desc *d, const ref_view *dy, const ref_vi
 
 static halo_status data_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
-             wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
+    hl_ref_view dx = hl_ref_operand(plan, args, HALO_DX), dy = hl_ref_operand(plan, args, HALO_DY),
+             wt = hl_ref_operand(plan, args, HALO_WT), bias = hl_ref_operand(plan, args, HALO_B);
     if (dense(&plan->d.window))
         data_dense(&plan->d, &dy, &wt, &bias, &dx, args->scratch);
     else
@@ -255,7 +255,7 @@ static halo_status data_run(halo_plan *plan, const halo_op_args *args)
     return HALO_OK;
 }
 
-REF_CLASS(ref_conv_bwd_data, HALO_OP_CONV_BWD_DATA, data_candidates, data_run);
+REF_CLASS(hl_ref_conv_bwd_data, HALO_OP_CONV_BWD_DATA, data_candidates, data_run);
 
 /* --------------------------------------------------------------------------------------------------- backward weights */
 
@@ -269,35 +269,35 @@ static int weights_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_DY, HALO_DW)) return 0;
-    return ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_DY]), out);
+    return hl_ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_DY]), out);
 }
 
 static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
-    ref_view wt = ref_operand(plan, args, HALO_DW), bias = ref_operand(plan, args, HALO_DB);
-    ref_shape s = shape_of(&d->window, x.op, dy.op);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), dy = hl_ref_operand(plan, args, HALO_DY);
+    hl_ref_view wt = hl_ref_operand(plan, args, HALO_DW), bias = hl_ref_operand(plan, args, HALO_DB);
+    hl_ref_shape s = shape_of(&d->window, x.op, dy.op);
     int64_t weights = s.o * s.i * s.taps;
     int64_t *tap = args->scratch, points = volume(s.p);
     double *dw = (double *)args->scratch + s.taps, *db = dw + weights, *ys = db + s.o,
            *xs = ys + s.o * points;
-    ref_taps(&s, tap);
+    hl_ref_taps(&s, tap);
     memset(dw, 0, (size_t)(weights + s.o) * sizeof(*dw));
-    if (d->accumulate) ref_read_flat(&wt, 0, weights, dw);
-    if (d->accumulate && bias.op) ref_read_flat(&bias, 0, s.o, db);
+    if (d->accumulate) hl_ref_read_flat(&wt, 0, weights, dw);
+    if (d->accumulate && bias.op) hl_ref_read_flat(&bias, 0, s.o, db);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
-        ref_unpack(&x, n, s.r_lo, s.r, xs);
-        ref_unpack_box(&dy, n, ys);
+        hl_ref_unpack(&x, n, s.r_lo, s.r, xs);
+        hl_ref_unpack_box(&dy, n, ys);
         add_bias(ys, s.o, points, db);
-        ref_correlate_weights(&s, tap, xs, ys, dw);
+        hl_ref_correlate_weights(&s, tap, xs, ys, dw);
     }
-    ref_write_flat(&wt, 0, weights, dw);
-    if (bias.op) ref_write_flat(&bias, 0, s.o, db);
+    hl_ref_write_flat(&wt, 0, weights, dw);
+    if (bias.op) hl_ref_write_flat(&bias, 0, s.o, db);
     return HALO_OK;
 }
 
-REF_CLASS(ref_conv_bwd_weights, HALO_OP_CONV_BWD_WEIGHTS, weights_candidates, weights_run);
+REF_CLASS(hl_ref_conv_bwd_weights, HALO_OP_CONV_BWD_WEIGHTS, weights_candidates, weights_run);
 
 /* -------------------------------------------------------------------------------------------------------------- image */
 
@@ -314,4 +314,4 @@ static halo_status image_run(halo_plan *plan, const halo_op_args *args)
     return HALO_ERR_UNSUPPORTED;
 }
 
-REF_CLASS(ref_conv_image, HALO_OP_CONV_IMAGE, image_candidates, image_run);
+REF_CLASS(hl_ref_conv_image, HALO_OP_CONV_IMAGE, image_candidates, image_run);

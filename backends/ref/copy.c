@@ -8,39 +8,39 @@
 static int copy_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
-    return REF_HAVE(d, HALO_X, HALO_Y) && hl_same_extents(&d->t[HALO_X], &d->t[HALO_Y]) ? ref_offer(0, out) : 0;
+    return REF_HAVE(d, HALO_X, HALO_Y) && hl_same_extents(&d->t[HALO_X], &d->t[HALO_Y]) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status copy_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
     double a[REF_ROW], old[REF_ROW];
-    for (ref_row r = ref_rows(y.op); ref_more(&r); ref_next(&r)) {
-        ref_read(&x, &r, a);
+    for (hl_ref_row r = hl_ref_rows(y.op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(&x, &r, a);
         if (plan->d.accumulate) {
-            ref_read(&y, &r, old);
+            hl_ref_read(&y, &r, old);
             for (int64_t i = 0; i < r.count; i++) a[i] += old[i];
         }
-        ref_write(&y, &r, a);
+        hl_ref_write(&y, &r, a);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_copy, HALO_OP_COPY, copy_candidates, copy_run);
-REF_CLASS(ref_cast, HALO_OP_CAST, copy_candidates, copy_run);
+REF_CLASS(hl_ref_copy, HALO_OP_COPY, copy_candidates, copy_run);
+REF_CLASS(hl_ref_cast, HALO_OP_CAST, copy_candidates, copy_run);
 
 /* Feature of cell number i, counted (c,d,h,w), of a sample. */
 static int64_t feature(const halo_op_desc *d, const halo_operand *x, int64_t i)
 {
-    int64_t points = ref_sample_size(x) / x->ext[HALO_C];
+    int64_t points = hl_ref_sample_size(x) / x->ext[HALO_C];
     return d->channels_last ? i % points * x->ext[HALO_C] + i / points : i;
 }
 
 static int flatten_offer(const halo_operand *x, const halo_operand *y, halo_candidate *out)
 {
-    int64_t size = ref_sample_size(x);
-    if (x->ext[HALO_N] != y->ext[HALO_N] || size != ref_sample_size(y)) return 0;
-    return ref_offer(ref_room(size, 2, 0), out);
+    int64_t size = hl_ref_sample_size(x);
+    if (x->ext[HALO_N] != y->ext[HALO_N] || size != hl_ref_sample_size(y)) return 0;
+    return hl_ref_offer(hl_ref_room(size, 2, 0), out);
 }
 
 static int flatten_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -51,18 +51,18 @@ static int flatten_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 
 static halo_status flatten_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
-    int64_t size = ref_sample_size(x.op);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
+    int64_t size = hl_ref_sample_size(x.op);
     double *a = args->scratch, *b = a + size;
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
-        ref_unpack_box(&x, n, a);
+        hl_ref_unpack_box(&x, n, a);
         for (int64_t i = 0; i < size; i++) b[feature(&plan->d, x.op, i)] = a[i];
-        ref_pack_box(&y, n, b);
+        hl_ref_pack_box(&y, n, b);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_flatten, HALO_OP_FLATTEN, flatten_candidates, flatten_run);
+REF_CLASS(hl_ref_flatten, HALO_OP_FLATTEN, flatten_candidates, flatten_run);
 
 static int unflatten_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
@@ -72,19 +72,19 @@ static int unflatten_candidates(halo_device *dev, const halo_op_desc *d, halo_ca
 
 static halo_status unflatten_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dy = ref_operand(plan, args, HALO_DY), dx = ref_operand(plan, args, HALO_DX);
-    int64_t size = ref_sample_size(dx.op);
+    hl_ref_view dy = hl_ref_operand(plan, args, HALO_DY), dx = hl_ref_operand(plan, args, HALO_DX);
+    int64_t size = hl_ref_sample_size(dx.op);
     double *a = args->scratch, *b = a + size;
     for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
-        ref_unpack_box(&dy, n, b);
+        hl_ref_unpack_box(&dy, n, b);
         if (plan->d.accumulate)
-            ref_unpack_box(&dx, n, a);
+            hl_ref_unpack_box(&dx, n, a);
         else
             memset(a, 0, (size_t)size * sizeof(*a));
         for (int64_t i = 0; i < size; i++) a[i] += b[feature(&plan->d, dx.op, i)];
-        ref_pack_box(&dx, n, a);
+        hl_ref_pack_box(&dx, n, a);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_unflatten, HALO_OP_UNFLATTEN, unflatten_candidates, unflatten_run);
+REF_CLASS(hl_ref_unflatten, HALO_OP_UNFLATTEN, unflatten_candidates, unflatten_run);

@@ -40,7 +40,7 @@ static inline void add(sums sum, pair u0, pair u1, pair u2, pair u3, pair first,
     sum[1][0] += u0 * second, sum[1][1] += u1 * second, sum[1][2] += u2 * second, sum[1][3] += u3 * second;
 }
 
-void ref_taps(const ref_shape *s, int64_t *tap)
+void hl_ref_taps(const hl_ref_shape *s, int64_t *tap)
 {
     const halo_window *w = &s->w;
     for (int64_t d = 0; d < w->kernel[0]; d++)
@@ -60,7 +60,7 @@ typedef struct tile {
 } tile;
 
 /* Pairs q .. q + 3 of plane d; past the last one, the last one again. */
-static tile tile_at(const ref_shape *s, int64_t d, int64_t q, const double *x, double *y)
+static tile tile_at(const hl_ref_shape *s, int64_t d, int64_t q, const double *x, double *y)
 {
     tile t;
     int64_t row = (s->p[2] + 1) / 2, last = row * s->p[1] - 1;
@@ -88,7 +88,7 @@ static inline void end(const tile *t, int j, int64_t channel, pair sum)
 }
 
 /* Channel y with the weights w, and the channel `next` cells on with the weights v; some input channels. */
-static inline __attribute__((always_inline)) void forward_tile(const ref_shape *s, const int64_t *tap,
+static inline __attribute__((always_inline)) void forward_tile(const hl_ref_shape *s, const int64_t *tap,
                                                                const double *w, const double *v, int64_t inputs,
                                                                const tile *t, int64_t next, int64_t step)
 {
@@ -108,7 +108,7 @@ static inline __attribute__((always_inline)) void forward_tile(const ref_shape *
 }
 
 /* What input channels i .. i + BLOCK give to all the outputs of plane d of channels o and o + 1 (o alone where it is the last). */
-static void forward_plane(const ref_shape *s, const int64_t *tap, const double *w, const double *x, int64_t d,
+static void forward_plane(const hl_ref_shape *s, const int64_t *tap, const double *w, const double *x, int64_t d,
                           int64_t i, int64_t o, double *y)
 {
     int64_t pairs = (s->p[2] + 1) / 2 * s->p[1], both = o + 1 < s->o, points = volume(s->p);
@@ -123,7 +123,7 @@ static void forward_plane(const ref_shape *s, const int64_t *tap, const double *
     }
 }
 
-void ref_correlate(const ref_shape *s, const int64_t *tap, const double *w, const double *x, double *y)
+void hl_ref_correlate(const hl_ref_shape *s, const int64_t *tap, const double *w, const double *x, double *y)
 {
     for (int64_t d = 0; d < s->p[0]; d++)
         for (int64_t i = 0; i < s->i; i += BLOCK)
@@ -141,7 +141,7 @@ typedef struct slab {
 static inline pair half(const double *x) { return (pair){*x, 0}; }
 
 /* sum[c][j] = sum_p dy[c][p] x[j][p s] */
-static inline __attribute__((always_inline)) void weights_slab(const ref_shape *s, const slab *t,
+static inline __attribute__((always_inline)) void weights_slab(const hl_ref_shape *s, const slab *t,
                                                                int64_t step, sums out)
 {
     const double *x0 = t->x[0], *x1 = t->x[1], *x2 = t->x[2], *x3 = t->x[3], *y0 = t->dy[0], *y1 = t->dy[1];
@@ -160,7 +160,7 @@ static inline __attribute__((always_inline)) void weights_slab(const ref_shape *
 }
 
 /* dw of columns c .. c + 3 (column = i taps + k) of channels o and o + 1, over the slab's planes. */
-static void weights_tile(const ref_shape *s, const int64_t *tap, const double *x, slab *t, int64_t o,
+static void weights_tile(const hl_ref_shape *s, const int64_t *tap, const double *x, slab *t, int64_t o,
                          int64_t c, double *dw)
 {
     int64_t columns = s->i * s->taps;
@@ -178,7 +178,7 @@ static void weights_tile(const ref_shape *s, const int64_t *tap, const double *x
             dw[(o + k) * columns + c + j] += sum[k][j][0] + sum[k][j][1];
 }
 
-void ref_correlate_weights(const ref_shape *s, const int64_t *tap, const double *x, const double *dy,
+void hl_ref_correlate_weights(const hl_ref_shape *s, const int64_t *tap, const double *x, const double *dy,
                            double *dw)
 {
     int64_t plane = s->p[1] * s->p[2], step = CELLS / plane + 1;

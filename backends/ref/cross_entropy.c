@@ -8,12 +8,12 @@
  */
 #include "ref.h"
 
-int ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out)
+int hl_ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out)
 {
     const halo_operand *x = &d->t[HALO_X], *t = &d->t[HALO_T];
     if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || t->ext[HALO_N] != x->ext[HALO_N] || t->ext[HALO_C] != 1) return 0;
-    if (memcmp(t->ext + HALO_D, x->ext + HALO_D, 3 * sizeof(int64_t)) != 0 || !ref_like(&d->t[HALO_DX], x)) return 0;
-    return ref_offer(ref_room(1, ref_sample_size(x), ref_sample_size(t)), out);
+    if (memcmp(t->ext + HALO_D, x->ext + HALO_D, 3 * sizeof(int64_t)) != 0 || !hl_ref_like(&d->t[HALO_DX], x)) return 0;
+    return hl_ref_offer(hl_ref_room(1, hl_ref_sample_size(x), hl_ref_sample_size(t)), out);
 }
 
 /* Loss of the cell whose logits are x[0], x[step], ...; they become the derivatives. */
@@ -28,26 +28,26 @@ static double one_cell(double *x, int64_t classes, int64_t step, double label)
     return loss + log(z);
 }
 
-halo_status ref_cross_entropy(halo_plan *plan, const halo_op_args *args)
+halo_status hl_ref_cross_entropy(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T), dx = ref_operand(plan, args, HALO_DX);
-    ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
-    int64_t size = ref_sample_size(x.op), cells = ref_sample_size(t.op);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), t = hl_ref_operand(plan, args, HALO_T), dx = hl_ref_operand(plan, args, HALO_DX);
+    hl_ref_view weights = hl_ref_operand(plan, args, HALO_SW), stat = hl_ref_operand(plan, args, HALO_STAT);
+    int64_t size = hl_ref_sample_size(x.op), cells = hl_ref_sample_size(t.op);
     double *xs = args->scratch, *ts = xs + size, sums[2];
-    ref_read_flat(&stat, 0, 2, sums);
+    hl_ref_read_flat(&stat, 0, 2, sums);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         double weight = 1, loss = 0;
-        if (weights.op) ref_read_flat(&weights, n, 1, &weight);
-        ref_unpack_box(&x, n, xs);
-        ref_unpack_box(&t, n, ts);
+        if (weights.op) hl_ref_read_flat(&weights, n, 1, &weight);
+        hl_ref_unpack_box(&x, n, xs);
+        hl_ref_unpack_box(&t, n, ts);
         for (int64_t i = 0; i < cells; i++) loss += one_cell(xs + i, size / cells, cells, ts[i]);
-        sums[0] += weight * loss / ref_targets(d);
+        sums[0] += weight * loss / hl_ref_targets(d);
         sums[1] += weight;
         if (!dx.op) continue;
-        for (int64_t i = 0; i < size; i++) xs[i] *= weight / ref_targets(d) * args->record->loss_scale / args->record->weight_sum;
-        ref_pack_box(&dx, n, xs);
+        for (int64_t i = 0; i < size; i++) xs[i] *= weight / hl_ref_targets(d) * args->record->loss_scale / args->record->weight_sum;
+        hl_ref_pack_box(&dx, n, xs);
     }
-    ref_write_flat(&stat, 0, 2, sums);
+    hl_ref_write_flat(&stat, 0, 2, sums);
     return HALO_OK;
 }

@@ -6,14 +6,14 @@
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
-int64_t ref_room(int64_t a, int64_t b, int64_t c)
+int64_t hl_ref_room(int64_t a, int64_t b, int64_t c)
 {
     int64_t product, sum;
     if (a < 0 || b < 0 || c < 0 || !hl_mul64(a, b, &product) || !hl_add64(product, c, &sum)) return -1;
     return sum;
 }
 
-int ref_offer(int64_t doubles, halo_candidate *out)
+int hl_ref_offer(int64_t doubles, halo_candidate *out)
 {
     int64_t bytes;
     if (doubles < 0 || !hl_mul64(doubles, (int64_t)sizeof(double), &bytes)) return 0;
@@ -21,19 +21,19 @@ int ref_offer(int64_t doubles, halo_candidate *out)
     return 1;
 }
 
-bool ref_have(const halo_op_desc *d, const halo_role *roles)
+bool hl_ref_have(const halo_op_desc *d, const halo_role *roles)
 {
     for (; *roles != HALO_ROLES; roles++)
         if (!hl_operand_valid(&d->t[*roles])) return false;
     return true;
 }
 
-bool ref_like(const halo_operand *op, const halo_operand *like)
+bool hl_ref_like(const halo_operand *op, const halo_operand *like)
 {
     return op->dtype == HALO_NONE || (hl_operand_valid(op) && hl_same_extents(op, like));
 }
 
-halo_status ref_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+halo_status hl_ref_plan(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
 {
     (void)choice;
     halo_plan *p;
@@ -43,35 +43,35 @@ halo_status ref_plan(halo_device *dev, const halo_op_desc *desc, const halo_cand
     return HALO_OK;
 }
 
-void ref_destroy(halo_plan *plan) { free(plan); }
+void hl_ref_destroy(halo_plan *plan) { free(plan); }
 
 static const halo_op_class *const classes[HALO_OP_KINDS] = {
-    [HALO_OP_CONV_FWD] = &ref_conv_fwd,
-    [HALO_OP_CONV_BWD_DATA] = &ref_conv_bwd_data,
-    [HALO_OP_CONV_BWD_WEIGHTS] = &ref_conv_bwd_weights,
-    [HALO_OP_CONV_IMAGE] = &ref_conv_image,
-    [HALO_OP_POOL_FWD] = &ref_pool_fwd,
-    [HALO_OP_POOL_BWD] = &ref_pool_bwd,
-    [HALO_OP_NORM_STATS] = &ref_norm_stats,
-    [HALO_OP_NORM_APPLY] = &ref_norm_apply,
-    [HALO_OP_NORM_BWD_STATS] = &ref_norm_bwd_stats,
-    [HALO_OP_NORM_BWD_APPLY] = &ref_norm_bwd_apply,
-    [HALO_OP_ACT_FWD] = &ref_act_fwd,
-    [HALO_OP_ACT_BWD] = &ref_act_bwd,
-    [HALO_OP_ADD] = &ref_add,
-    [HALO_OP_COPY] = &ref_copy,
-    [HALO_OP_MARGIN] = &ref_margin,
-    [HALO_OP_FLATTEN] = &ref_flatten,
-    [HALO_OP_UNFLATTEN] = &ref_unflatten,
-    [HALO_OP_LINEAR_FWD] = &ref_linear_fwd,
-    [HALO_OP_LINEAR_BWD_DATA] = &ref_linear_bwd_data,
-    [HALO_OP_LINEAR_BWD_WEIGHTS] = &ref_linear_bwd_weights,
-    [HALO_OP_DROPOUT] = &ref_dropout,
-    [HALO_OP_LOSS] = &ref_loss,
-    [HALO_OP_SUMSQ] = &ref_sumsq,
-    [HALO_OP_UPDATE] = &ref_update,
-    [HALO_OP_CAST] = &ref_cast,
-    [HALO_OP_BIAS_BWD] = &ref_bias_bwd,
+    [HALO_OP_CONV_FWD] = &hl_ref_conv_fwd,
+    [HALO_OP_CONV_BWD_DATA] = &hl_ref_conv_bwd_data,
+    [HALO_OP_CONV_BWD_WEIGHTS] = &hl_ref_conv_bwd_weights,
+    [HALO_OP_CONV_IMAGE] = &hl_ref_conv_image,
+    [HALO_OP_POOL_FWD] = &hl_ref_pool_fwd,
+    [HALO_OP_POOL_BWD] = &hl_ref_pool_bwd,
+    [HALO_OP_NORM_STATS] = &hl_ref_norm_stats,
+    [HALO_OP_NORM_APPLY] = &hl_ref_norm_apply,
+    [HALO_OP_NORM_BWD_STATS] = &hl_ref_norm_bwd_stats,
+    [HALO_OP_NORM_BWD_APPLY] = &hl_ref_norm_bwd_apply,
+    [HALO_OP_ACT_FWD] = &hl_ref_act_fwd,
+    [HALO_OP_ACT_BWD] = &hl_ref_act_bwd,
+    [HALO_OP_ADD] = &hl_ref_add,
+    [HALO_OP_COPY] = &hl_ref_copy,
+    [HALO_OP_MARGIN] = &hl_ref_margin,
+    [HALO_OP_FLATTEN] = &hl_ref_flatten,
+    [HALO_OP_UNFLATTEN] = &hl_ref_unflatten,
+    [HALO_OP_LINEAR_FWD] = &hl_ref_linear_fwd,
+    [HALO_OP_LINEAR_BWD_DATA] = &hl_ref_linear_bwd_data,
+    [HALO_OP_LINEAR_BWD_WEIGHTS] = &hl_ref_linear_bwd_weights,
+    [HALO_OP_DROPOUT] = &hl_ref_dropout,
+    [HALO_OP_LOSS] = &hl_ref_loss,
+    [HALO_OP_SUMSQ] = &hl_ref_sumsq,
+    [HALO_OP_UPDATE] = &hl_ref_update,
+    [HALO_OP_CAST] = &hl_ref_cast,
+    [HALO_OP_BIAS_BWD] = &hl_ref_bias_bwd,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- device */
@@ -88,18 +88,18 @@ static void device_release(halo_device *dev, void *ptr)
 }
 
 /* Lanes behind the allocation's last channel, at the cells of the box. */
-static void clear_lanes(const ref_view *v)
+static void clear_lanes(const hl_ref_view *v)
 {
     const halo_operand *op = v->op;
     int64_t lanes = hl_round_up(op->alloc[HALO_C], hl_layout_block(op->layout)) - op->alloc[HALO_C];
     if (lanes == 0 || op->lo[HALO_C] + op->ext[HALO_C] != op->alloc[HALO_C]) return;
     double zero[REF_ROW] = {0};
-    for (ref_row r = ref_rows_of(op, 0, op->ext[HALO_N], op->ext[HALO_C], lanes); ref_more(&r); ref_next(&r))
-        ref_write(v, &r, zero);
+    for (hl_ref_row r = hl_ref_rows_of(op, 0, op->ext[HALO_N], op->ext[HALO_C], lanes); hl_ref_more(&r); hl_ref_next(&r))
+        hl_ref_write(v, &r, zero);
 }
 
 /* Both are one run of equal elements: bytes will do. */
-static bool move_bytes(const ref_view *from, const ref_view *to)
+static bool move_bytes(const hl_ref_view *from, const hl_ref_view *to)
 {
     int64_t a, b;
     size_t size = hl_dtype_size(to->op->dtype);
@@ -112,13 +112,13 @@ static bool move_bytes(const ref_view *from, const ref_view *to)
 }
 
 /* Box of `from` to the equal box of `to`. */
-static void move_rows(const ref_view *from, const ref_view *to)
+static void move_rows(const hl_ref_view *from, const hl_ref_view *to)
 {
     double row[REF_ROW];
     if (move_bytes(from, to)) return;
-    for (ref_row r = ref_rows(to->op); ref_more(&r); ref_next(&r)) {
-        ref_read(from, &r, row);
-        ref_write(to, &r, row);
+    for (hl_ref_row r = hl_ref_rows(to->op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(from, &r, row);
+        hl_ref_write(to, &r, row);
     }
 }
 
@@ -129,7 +129,7 @@ static halo_status device_upload(halo_device *dev, const halo_operand *op, void 
     halo_operand dense = hl_operand_whole(host_dtype, HALO_NCDHW, op->ext);
     char *source;
     memcpy(&source, &host, sizeof(source)); /* a view has one kind of base; this one is only read */
-    ref_view from = {&dense, hl_operand_strides(&dense), source}, to = {op, hl_operand_strides(op), ptr};
+    hl_ref_view from = {&dense, hl_operand_strides(&dense), source}, to = {op, hl_operand_strides(op), ptr};
     move_rows(&from, &to);
     clear_lanes(&to);
     return HALO_OK;
@@ -142,7 +142,7 @@ static halo_status device_download(halo_device *dev, const halo_operand *op, con
     halo_operand dense = hl_operand_whole(host_dtype, HALO_NCDHW, op->ext);
     char *source;
     memcpy(&source, &ptr, sizeof(source));
-    ref_view from = {op, hl_operand_strides(op), source}, to = {&dense, hl_operand_strides(&dense), host};
+    hl_ref_view from = {op, hl_operand_strides(op), source}, to = {&dense, hl_operand_strides(&dense), host};
     move_rows(&from, &to);
     return HALO_OK;
 }

@@ -11,7 +11,7 @@
 static int offer(const halo_operand *in, const halo_operand *out_op, halo_candidate *out)
 {
     if (in->ext[HALO_N] != out_op->ext[HALO_N]) return 0;
-    return ref_offer(ref_room(1, ref_room(2, ref_sample_size(in), 0), ref_room(2, ref_sample_size(out_op), 0)), out);
+    return hl_ref_offer(hl_ref_room(1, hl_ref_room(2, hl_ref_sample_size(in), 0), hl_ref_room(2, hl_ref_sample_size(out_op), 0)), out);
 }
 
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -22,25 +22,25 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
-    ref_view wt = ref_operand(plan, args, HALO_WT), bias = ref_operand(plan, args, HALO_B);
-    int64_t in = ref_sample_size(x.op), out = ref_sample_size(y.op);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
+    hl_ref_view wt = hl_ref_operand(plan, args, HALO_WT), bias = hl_ref_operand(plan, args, HALO_B);
+    int64_t in = hl_ref_sample_size(x.op), out = hl_ref_sample_size(y.op);
     double *xs = args->scratch, *w = xs + in, *ys = w + in;
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
-        ref_unpack_box(&x, n, xs);
+        hl_ref_unpack_box(&x, n, xs);
         for (int64_t o = 0; o < out; o++) {
             double sum = 0;
-            if (bias.op) ref_read_flat(&bias, o, 1, &sum);
-            ref_read_flat(&wt, o * in, in, w);
+            if (bias.op) hl_ref_read_flat(&bias, o, 1, &sum);
+            hl_ref_read_flat(&wt, o * in, in, w);
             for (int64_t i = 0; i < in; i++) sum += w[i] * xs[i];
-            ys[o] = ref_activate(plan->d.act, plan->d.slope, sum);
+            ys[o] = hl_ref_activate(plan->d.act, plan->d.slope, sum);
         }
-        ref_pack_box(&y, n, ys);
+        hl_ref_pack_box(&y, n, ys);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_linear_fwd, HALO_OP_LINEAR_FWD, forward_candidates, forward_run);
+REF_CLASS(hl_ref_linear_fwd, HALO_OP_LINEAR_FWD, forward_candidates, forward_run);
 
 static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
@@ -50,65 +50,65 @@ static int data_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 
 static halo_status data_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
-             wt = ref_operand(plan, args, HALO_WT);
-    int64_t in = ref_sample_size(dx.op), out = ref_sample_size(dy.op);
+    hl_ref_view dx = hl_ref_operand(plan, args, HALO_DX), dy = hl_ref_operand(plan, args, HALO_DY),
+             wt = hl_ref_operand(plan, args, HALO_WT);
+    int64_t in = hl_ref_sample_size(dx.op), out = hl_ref_sample_size(dy.op);
     double *xs = args->scratch, *w = xs + in, *ys = w + in;
     for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
-        ref_unpack_box(&dy, n, ys);
+        hl_ref_unpack_box(&dy, n, ys);
         if (plan->d.accumulate)
-            ref_unpack_box(&dx, n, xs);
+            hl_ref_unpack_box(&dx, n, xs);
         else
             memset(xs, 0, (size_t)in * sizeof(*xs));
         for (int64_t o = 0; o < out; o++) {
-            ref_read_flat(&wt, o * in, in, w);
+            hl_ref_read_flat(&wt, o * in, in, w);
             for (int64_t i = 0; i < in; i++) xs[i] += w[i] * ys[o];
         }
-        ref_pack_box(&dx, n, xs);
+        hl_ref_pack_box(&dx, n, xs);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_linear_bwd_data, HALO_OP_LINEAR_BWD_DATA, data_candidates, data_run);
+REF_CLASS(hl_ref_linear_bwd_data, HALO_OP_LINEAR_BWD_DATA, data_candidates, data_run);
 
 /* The whole batch is held, so that each row of dw is summed in double and rounded once. */
 static int weights_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_DY, HALO_DW) || d->t[HALO_X].ext[HALO_N] != d->t[HALO_DY].ext[HALO_N]) return 0;
-    int64_t in = ref_sample_size(&d->t[HALO_X]), both = ref_room(1, in, ref_sample_size(&d->t[HALO_DY]));
-    return ref_offer(ref_room(d->t[HALO_X].ext[HALO_N], both, in), out);
+    int64_t in = hl_ref_sample_size(&d->t[HALO_X]), both = hl_ref_room(1, in, hl_ref_sample_size(&d->t[HALO_DY]));
+    return hl_ref_offer(hl_ref_room(d->t[HALO_X].ext[HALO_N], both, in), out);
 }
 
-static void add_bias(const halo_plan *plan, const ref_view *db, int64_t samples, int64_t out, const double *ys)
+static void add_bias(const halo_plan *plan, const hl_ref_view *db, int64_t samples, int64_t out, const double *ys)
 {
     for (int64_t o = 0; o < out; o++) {
         double sum = 0;
-        if (plan->d.accumulate) ref_read_flat(db, o, 1, &sum);
+        if (plan->d.accumulate) hl_ref_read_flat(db, o, 1, &sum);
         for (int64_t n = 0; n < samples; n++) sum += ys[n * out + o];
-        ref_write_flat(db, o, 1, &sum);
+        hl_ref_write_flat(db, o, 1, &sum);
     }
 }
 
 static halo_status weights_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), dy = ref_operand(plan, args, HALO_DY);
-    ref_view dw = ref_operand(plan, args, HALO_DW), db = ref_operand(plan, args, HALO_DB);
-    int64_t in = ref_sample_size(x.op), out = ref_sample_size(dy.op), samples = x.op->ext[HALO_N];
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), dy = hl_ref_operand(plan, args, HALO_DY);
+    hl_ref_view dw = hl_ref_operand(plan, args, HALO_DW), db = hl_ref_operand(plan, args, HALO_DB);
+    int64_t in = hl_ref_sample_size(x.op), out = hl_ref_sample_size(dy.op), samples = x.op->ext[HALO_N];
     double *w = args->scratch, *xs = w + in, *ys = xs + samples * in;
     for (int64_t n = 0; n < samples; n++) {
-        ref_unpack_box(&x, n, xs + n * in);
-        ref_unpack_box(&dy, n, ys + n * out);
+        hl_ref_unpack_box(&x, n, xs + n * in);
+        hl_ref_unpack_box(&dy, n, ys + n * out);
     }
     for (int64_t o = 0; o < out; o++) {
         memset(w, 0, (size_t)in * sizeof(*w));
-        if (plan->d.accumulate) ref_read_flat(&dw, o * in, in, w);
+        if (plan->d.accumulate) hl_ref_read_flat(&dw, o * in, in, w);
         for (int64_t n = 0; n < samples; n++)
             for (int64_t i = 0; i < in; i++) w[i] += ys[n * out + o] * xs[n * in + i];
-        ref_write_flat(&dw, o * in, in, w);
+        hl_ref_write_flat(&dw, o * in, in, w);
     }
     if (db.op) add_bias(plan, &db, samples, out, ys);
     return HALO_OK;
 }
 
-REF_CLASS(ref_linear_bwd_weights, HALO_OP_LINEAR_BWD_WEIGHTS, weights_candidates, weights_run);
+REF_CLASS(hl_ref_linear_bwd_weights, HALO_OP_LINEAR_BWD_WEIGHTS, weights_candidates, weights_run);

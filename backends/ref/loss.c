@@ -28,68 +28,68 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
 {
     (void)dev;
     const halo_operand *x = &d->t[HALO_X];
-    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return ref_cross_entropy_candidates(d, out);
+    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_ref_cross_entropy_candidates(d, out);
     if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || d->t[HALO_T].ext[HALO_N] != x->ext[HALO_N]) return 0;
-    if (ref_sample_size(x) != ref_sample_size(&d->t[HALO_T]) || !ref_like(&d->t[HALO_DX], x)) return 0;
-    return ref_offer(ref_room(2, ref_sample_size(x), 0), out);
+    if (hl_ref_sample_size(x) != hl_ref_sample_size(&d->t[HALO_T]) || !hl_ref_like(&d->t[HALO_DX], x)) return 0;
+    return hl_ref_offer(hl_ref_room(2, hl_ref_sample_size(x), 0), out);
 }
 
-double ref_targets(const halo_op_desc *d)
+double hl_ref_targets(const halo_op_desc *d)
 {
     double n = 1;
     for (int k = HALO_C; k < HALO_DIMS; k++) n *= (double)d->global_ext[k];
-    return n > 0 ? n : (double)ref_sample_size(&d->t[HALO_T]);
+    return n > 0 ? n : (double)hl_ref_sample_size(&d->t[HALO_T]);
 }
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return ref_cross_entropy(plan, args);
-    ref_view x = ref_operand(plan, args, HALO_X), t = ref_operand(plan, args, HALO_T),
-             dx = ref_operand(plan, args, HALO_DX);
-    ref_view weights = ref_operand(plan, args, HALO_SW), stat = ref_operand(plan, args, HALO_STAT);
-    int64_t size = ref_sample_size(x.op);
+    if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_ref_cross_entropy(plan, args);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), t = hl_ref_operand(plan, args, HALO_T),
+             dx = hl_ref_operand(plan, args, HALO_DX);
+    hl_ref_view weights = hl_ref_operand(plan, args, HALO_SW), stat = hl_ref_operand(plan, args, HALO_STAT);
+    int64_t size = hl_ref_sample_size(x.op);
     double *xs = args->scratch, *ts = xs + size, sums[2];
-    ref_read_flat(&stat, 0, 2, sums);
+    hl_ref_read_flat(&stat, 0, 2, sums);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         double weight = 1, loss = 0;
-        if (weights.op) ref_read_flat(&weights, n, 1, &weight);
-        ref_unpack_box(&x, n, xs);
-        ref_unpack_box(&t, n, ts);
+        if (weights.op) hl_ref_read_flat(&weights, n, 1, &weight);
+        hl_ref_unpack_box(&x, n, xs);
+        hl_ref_unpack_box(&t, n, ts);
         for (int64_t i = 0; i < size; i++) {
             double r = xs[i] - ts[i];
             loss += penalty(d, r);
-            xs[i] = dx.op ? slope(d, r) * weight / ref_targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
+            xs[i] = dx.op ? slope(d, r) * weight / hl_ref_targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
         }
-        sums[0] += weight * loss / ref_targets(d);
+        sums[0] += weight * loss / hl_ref_targets(d);
         sums[1] += weight;
-        if (dx.op) ref_pack_box(&dx, n, xs);
+        if (dx.op) hl_ref_pack_box(&dx, n, xs);
     }
-    ref_write_flat(&stat, 0, 2, sums);
+    hl_ref_write_flat(&stat, 0, 2, sums);
     return HALO_OK;
 }
 
-REF_CLASS(ref_loss, HALO_OP_LOSS, candidates, run);
+REF_CLASS(hl_ref_loss, HALO_OP_LOSS, candidates, run);
 
 static int sumsq_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
-    return REF_HAVE(d, HALO_X, HALO_STAT) ? ref_offer(0, out) : 0;
+    return REF_HAVE(d, HALO_X, HALO_STAT) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status sumsq_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), stat = ref_operand(plan, args, HALO_STAT);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), stat = hl_ref_operand(plan, args, HALO_STAT);
     double a[REF_ROW], sums[2] = {0, 0};
-    for (ref_row r = ref_rows(x.op); ref_more(&r); ref_next(&r)) {
-        ref_read(&x, &r, a);
+    for (hl_ref_row r = hl_ref_rows(x.op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(&x, &r, a);
         for (int64_t i = 0; i < r.count; i++) {
             sums[0] += a[i] * a[i];
             sums[1] += !isfinite(a[i]);
         }
     }
-    ref_write_flat(&stat, 0, 2, sums);
+    hl_ref_write_flat(&stat, 0, 2, sums);
     return HALO_OK;
 }
 
-REF_CLASS(ref_sumsq, HALO_OP_SUMSQ, sumsq_candidates, sumsq_run);
+REF_CLASS(hl_ref_sumsq, HALO_OP_SUMSQ, sumsq_candidates, sumsq_run);

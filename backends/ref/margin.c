@@ -28,28 +28,28 @@ static fate cell_fate(const halo_op_desc *d, const halo_operand *op, const int64
     return f;
 }
 
-static void do_cell(const halo_op_desc *d, const ref_view *y, int64_t n, int64_t c, const int64_t cell[3])
+static void do_cell(const halo_op_desc *d, const hl_ref_view *y, int64_t n, int64_t c, const int64_t cell[3])
 {
     int64_t from[3];
     fate f = cell_fate(d, y->op, cell, from);
     if (f == FATE_KEEP) return;
     if (f == FATE_WRAP && d->reverse) {
-        double sum = ref_get(y, n, c, from[0], from[1], from[2]) + ref_get(y, n, c, cell[0], cell[1], cell[2]);
-        ref_set(y, n, c, from[0], from[1], from[2], sum);
+        double sum = hl_ref_get(y, n, c, from[0], from[1], from[2]) + hl_ref_get(y, n, c, cell[0], cell[1], cell[2]);
+        hl_ref_set(y, n, c, from[0], from[1], from[2], sum);
     }
-    double value = f == FATE_WRAP && !d->reverse ? ref_get(y, n, c, from[0], from[1], from[2]) : 0;
-    ref_set(y, n, c, cell[0], cell[1], cell[2], value);
+    double value = f == FATE_WRAP && !d->reverse ? hl_ref_get(y, n, c, from[0], from[1], from[2]) : 0;
+    hl_ref_set(y, n, c, cell[0], cell[1], cell[2], value);
 }
 
 static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
-    return REF_HAVE(d, HALO_Y) ? ref_offer(0, out) : 0;
+    return REF_HAVE(d, HALO_Y) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view y = ref_operand(plan, args, HALO_Y);
+    hl_ref_view y = hl_ref_operand(plan, args, HALO_Y);
     const halo_operand *op = y.op;
     int64_t cell[3];
     for (int64_t n = 0; n < op->ext[HALO_N]; n++)
@@ -61,4 +61,4 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     return HALO_OK;
 }
 
-REF_CLASS(ref_margin, HALO_OP_MARGIN, candidates, run);
+REF_CLASS(hl_ref_margin, HALO_OP_MARGIN, candidates, run);

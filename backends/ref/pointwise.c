@@ -7,7 +7,7 @@
 
 #include "tensor/dropout.h"
 
-double ref_activate(halo_act act, double slope, double x)
+double hl_ref_activate(halo_act act, double slope, double x)
 {
     switch (act) {
     case HALO_ACT_LEAKY_RELU: return x > 0 ? x : slope * x;
@@ -36,69 +36,69 @@ static double derivative(halo_act act, double slope, double y)
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
-    return REF_HAVE(d, HALO_X, HALO_Y) && hl_same_extents(&d->t[HALO_X], &d->t[HALO_Y]) ? ref_offer(0, out) : 0;
+    return REF_HAVE(d, HALO_X, HALO_Y) && hl_same_extents(&d->t[HALO_X], &d->t[HALO_Y]) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
     double a[REF_ROW];
-    for (ref_row r = ref_rows(y.op); ref_more(&r); ref_next(&r)) {
-        ref_read(&x, &r, a);
-        for (int64_t i = 0; i < r.count; i++) a[i] = ref_activate(plan->d.act, plan->d.slope, a[i]);
-        ref_write(&y, &r, a);
+    for (hl_ref_row r = hl_ref_rows(y.op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(&x, &r, a);
+        for (int64_t i = 0; i < r.count; i++) a[i] = hl_ref_activate(plan->d.act, plan->d.slope, a[i]);
+        hl_ref_write(&y, &r, a);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_act_fwd, HALO_OP_ACT_FWD, forward_candidates, forward_run);
+REF_CLASS(hl_ref_act_fwd, HALO_OP_ACT_FWD, forward_candidates, forward_run);
 
 static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_Y, HALO_DY, HALO_DX)) return 0;
-    return ref_like(&d->t[HALO_Y], &d->t[HALO_DX]) && ref_like(&d->t[HALO_DY], &d->t[HALO_DX]) ? ref_offer(0, out) : 0;
+    return hl_ref_like(&d->t[HALO_Y], &d->t[HALO_DX]) && hl_ref_like(&d->t[HALO_DY], &d->t[HALO_DX]) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view y = ref_operand(plan, args, HALO_Y), dy = ref_operand(plan, args, HALO_DY),
-             dx = ref_operand(plan, args, HALO_DX);
+    hl_ref_view y = hl_ref_operand(plan, args, HALO_Y), dy = hl_ref_operand(plan, args, HALO_DY),
+             dx = hl_ref_operand(plan, args, HALO_DX);
     double a[REF_ROW], g[REF_ROW], old[REF_ROW] = {0};
-    for (ref_row r = ref_rows(dx.op); ref_more(&r); ref_next(&r)) {
-        ref_read(&y, &r, a);
-        ref_read(&dy, &r, g);
-        if (plan->d.accumulate) ref_read(&dx, &r, old);
+    for (hl_ref_row r = hl_ref_rows(dx.op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(&y, &r, a);
+        hl_ref_read(&dy, &r, g);
+        if (plan->d.accumulate) hl_ref_read(&dx, &r, old);
         for (int64_t i = 0; i < r.count; i++) g[i] = old[i] + g[i] * derivative(plan->d.act, plan->d.slope, a[i]);
-        ref_write(&dx, &r, g);
+        hl_ref_write(&dx, &r, g);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_act_bwd, HALO_OP_ACT_BWD, backward_candidates, backward_run);
+REF_CLASS(hl_ref_act_bwd, HALO_OP_ACT_BWD, backward_candidates, backward_run);
 
 static int add_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_X2, HALO_Y)) return 0;
-    return ref_like(&d->t[HALO_X], &d->t[HALO_Y]) && ref_like(&d->t[HALO_X2], &d->t[HALO_Y]) ? ref_offer(0, out) : 0;
+    return hl_ref_like(&d->t[HALO_X], &d->t[HALO_Y]) && hl_ref_like(&d->t[HALO_X2], &d->t[HALO_Y]) ? hl_ref_offer(0, out) : 0;
 }
 
 static halo_status add_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), x2 = ref_operand(plan, args, HALO_X2),
-             y = ref_operand(plan, args, HALO_Y);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), x2 = hl_ref_operand(plan, args, HALO_X2),
+             y = hl_ref_operand(plan, args, HALO_Y);
     double a[REF_ROW], b[REF_ROW];
-    for (ref_row r = ref_rows(y.op); ref_more(&r); ref_next(&r)) {
-        ref_read(&x, &r, a);
-        ref_read(&x2, &r, b);
+    for (hl_ref_row r = hl_ref_rows(y.op); hl_ref_more(&r); hl_ref_next(&r)) {
+        hl_ref_read(&x, &r, a);
+        hl_ref_read(&x2, &r, b);
         for (int64_t i = 0; i < r.count; i++) a[i] += b[i];
-        ref_write(&y, &r, a);
+        hl_ref_write(&y, &r, a);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_add, HALO_OP_ADD, add_candidates, add_run);
+REF_CLASS(hl_ref_add, HALO_OP_ADD, add_candidates, add_run);
 
 static int dropout_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
@@ -106,7 +106,7 @@ static int dropout_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 }
 
 /* Position of the row's first cell in the global tensor. */
-static uint64_t global_index(const halo_op_desc *d, const halo_step_record *record, const ref_row *r)
+static uint64_t global_index(const halo_op_desc *d, const halo_step_record *record, const hl_ref_row *r)
 {
     uint64_t index = 0;
     for (int k = HALO_N; k < HALO_DIMS; k++) {
@@ -120,18 +120,18 @@ static halo_status dropout_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
     const halo_step_record *record = args->record;
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
     double a[REF_ROW];
-    for (ref_row r = ref_rows(y.op); ref_more(&r); ref_next(&r)) {
+    for (hl_ref_row r = hl_ref_rows(y.op); hl_ref_more(&r); hl_ref_next(&r)) {
         uint64_t index = global_index(d, record, &r);
-        ref_read(&x, &r, a);
+        hl_ref_read(&x, &r, a);
         for (int64_t i = 0; i < r.count; i++)
             a[i] = hl_dropout_keeps(record->seed, record->step, d->layer, index + (uint64_t)i, d->keep)
                        ? a[i] / d->keep
                        : 0;
-        ref_write(&y, &r, a);
+        hl_ref_write(&y, &r, a);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_dropout, HALO_OP_DROPOUT, dropout_candidates, dropout_run);
+REF_CLASS(hl_ref_dropout, HALO_OP_DROPOUT, dropout_candidates, dropout_run);

@@ -59,7 +59,7 @@ static bool fits(const halo_op_desc *d, const halo_operand *x, const halo_operan
 {
     for (int k = 0; k < 3; k++)
         if (d->window.kernel[k] < 1 || d->window.stride[k] < 1 || d->window.dilation[k] < 1) return false;
-    return x->ext[HALO_N] == y->ext[HALO_N] && x->ext[HALO_C] == y->ext[HALO_C] && ref_like(&d->t[HALO_AUX], y);
+    return x->ext[HALO_N] == y->ext[HALO_N] && x->ext[HALO_C] == y->ext[HALO_C] && hl_ref_like(&d->t[HALO_AUX], y);
 }
 
 static int64_t next_point(const region *r, int64_t p[3])
@@ -111,18 +111,18 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
     if (!REF_HAVE(d, HALO_X, HALO_Y) || !fits(d, &d->t[HALO_X], &d->t[HALO_Y])) return 0;
     region r = with_margin(&d->t[HALO_X]);
     int64_t c = d->t[HALO_X].ext[HALO_C];
-    return ref_offer(ref_room(c, volume(r.ext), ref_room(2 * c, volume(d->t[HALO_Y].ext + HALO_D), 0)), out);
+    return hl_ref_offer(hl_ref_room(c, volume(r.ext), hl_ref_room(2 * c, volume(d->t[HALO_Y].ext + HALO_D), 0)), out);
 }
 
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view x = ref_operand(plan, args, HALO_X), y = ref_operand(plan, args, HALO_Y),
-             aux = ref_operand(plan, args, HALO_AUX);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y),
+             aux = hl_ref_operand(plan, args, HALO_AUX);
     region r = with_margin(x.op), out = {.ext = {y.op->ext[HALO_D], y.op->ext[HALO_H], y.op->ext[HALO_W]}};
-    int64_t cells = volume(r.ext), points = ref_sample_size(y.op), at;
+    int64_t cells = volume(r.ext), points = hl_ref_sample_size(y.op), at;
     double *xs = args->scratch, *ys = xs + x.op->ext[HALO_C] * cells, *argmax = ys + points;
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
-        ref_unpack(&x, n, r.lo, r.ext, xs);
+        hl_ref_unpack(&x, n, r.lo, r.ext, xs);
         for (at = 0; at < points;) {
             int64_t p[3] = {0, 0, 0}, c = at / volume(out.ext);
             do {
@@ -130,13 +130,13 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
                 at++;
             } while (next_point(&out, p));
         }
-        ref_pack_box(&y, n, ys);
-        if (aux.op) ref_pack_box(&aux, n, argmax);
+        hl_ref_pack_box(&y, n, ys);
+        if (aux.op) hl_ref_pack_box(&aux, n, argmax);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_pool_fwd, HALO_OP_POOL_FWD, forward_candidates, forward_run);
+REF_CLASS(hl_ref_pool_fwd, HALO_OP_POOL_FWD, forward_candidates, forward_run);
 
 /* arg: the winner's tap, of max. */
 static void scatter_point(const halo_op_desc *d, const region *r, const int64_t p[3], double dy, double arg, double *dx)
@@ -155,8 +155,8 @@ static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_can
     if (d->pool == HALO_POOL_MAX && d->t[HALO_AUX].dtype == HALO_NONE) return 0;
     region r = with_margin(&d->t[HALO_DX]);
     const int64_t *dx = d->t[HALO_DX].ext;
-    int64_t box = ref_room(dx[HALO_C], volume(dx + HALO_D), 0), points = ref_room(dx[HALO_C], volume(d->t[HALO_DY].ext + HALO_D), 0);
-    return ref_offer(ref_room(1, volume(r.ext), ref_room(2, points, box)), out);
+    int64_t box = hl_ref_room(dx[HALO_C], volume(dx + HALO_D), 0), points = hl_ref_room(dx[HALO_C], volume(d->t[HALO_DY].ext + HALO_D), 0);
+    return hl_ref_offer(hl_ref_room(1, volume(r.ext), hl_ref_room(2, points, box)), out);
 }
 
 /* The gradient of a channel is collected in box and margin (what an average is divided by depends on both); its box is what counts. */
@@ -171,18 +171,18 @@ static void take_box(const region *r, const int64_t box[3], const double *from, 
 
 static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view dx = ref_operand(plan, args, HALO_DX), dy = ref_operand(plan, args, HALO_DY),
-             aux = ref_operand(plan, args, HALO_AUX);
+    hl_ref_view dx = hl_ref_operand(plan, args, HALO_DX), dy = hl_ref_operand(plan, args, HALO_DY),
+             aux = hl_ref_operand(plan, args, HALO_AUX);
     region r = with_margin(dx.op), out = {.ext = {dy.op->ext[HALO_D], dy.op->ext[HALO_H], dy.op->ext[HALO_W]}};
     const int64_t *box = dx.op->ext + HALO_D;
-    int64_t cells = volume(r.ext), points = ref_sample_size(dy.op), at;
+    int64_t cells = volume(r.ext), points = hl_ref_sample_size(dy.op), at;
     bool max = plan->d.pool == HALO_POOL_MAX;
     double *one = args->scratch, *dys = one + cells, *argmax = dys + points, *xs = argmax + points;
     for (int64_t n = 0; n < dx.op->ext[HALO_N]; n++) {
-        ref_unpack_box(&dy, n, dys);
-        if (max) ref_unpack_box(&aux, n, argmax);
-        if (plan->d.accumulate) ref_unpack_box(&dx, n, xs);
-        else memset(xs, 0, (size_t)ref_sample_size(dx.op) * sizeof(*xs));
+        hl_ref_unpack_box(&dy, n, dys);
+        if (max) hl_ref_unpack_box(&aux, n, argmax);
+        if (plan->d.accumulate) hl_ref_unpack_box(&dx, n, xs);
+        else memset(xs, 0, (size_t)hl_ref_sample_size(dx.op) * sizeof(*xs));
         for (at = 0; at < points;) {
             int64_t p[3] = {0, 0, 0}, c = at / volume(out.ext);
             memset(one, 0, (size_t)cells * sizeof(*one));
@@ -192,9 +192,9 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
             } while (next_point(&out, p));
             take_box(&r, box, one, xs + c * volume(box));
         }
-        ref_pack_box(&dx, n, xs);
+        hl_ref_pack_box(&dx, n, xs);
     }
     return HALO_OK;
 }
 
-REF_CLASS(ref_pool_bwd, HALO_OP_POOL_BWD, backward_candidates, backward_run);
+REF_CLASS(hl_ref_pool_bwd, HALO_OP_POOL_BWD, backward_candidates, backward_run);

@@ -21,8 +21,8 @@ static double larc_factor(const halo_update_params *u, double w2, double g2)
     return u->larc == HALO_LARC_CLIP ? fmin(local, 1) : local;
 }
 
-static step make_step(const halo_update_params *u, const halo_step_record *r, const ref_view *stat,
-                      const ref_view *stat2)
+static step make_step(const halo_update_params *u, const halo_step_record *r, const hl_ref_view *stat,
+                      const hl_ref_view *stat2)
 {
     double lr = r->lr * u->lr_factor, t = (double)r->t;
     step s = {.u = u,
@@ -31,8 +31,8 @@ static step make_step(const halo_update_params *u, const halo_step_record *r, co
               .adam_lr = lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t))};
     if (u->larc != HALO_LARC_OFF) {
         double g2, w2;
-        ref_read_flat(stat, 0, 1, &g2);
-        ref_read_flat(stat2, 0, 1, &w2);
+        hl_ref_read_flat(stat, 0, 1, &g2);
+        hl_ref_read_flat(stat2, 0, 1, &w2);
         s.g_factor *= larc_factor(u, w2, g2 * r->grad_scale * r->grad_scale);
     }
     return s;
@@ -65,42 +65,42 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     if (d->t[HALO_M1].dtype == HALO_NONE && (adam || u->momentum != 0)) return 0;
     if (d->t[HALO_M2].dtype == HALO_NONE && adam) return 0;
     if (u->larc != HALO_LARC_OFF && !REF_HAVE(d, HALO_STAT, HALO_STAT2)) return 0;
-    return ref_offer(0, out);
+    return hl_ref_offer(0, out);
 }
 
-static void read_or_zero(const ref_view *v, int64_t i, int64_t count, double *out)
+static void read_or_zero(const hl_ref_view *v, int64_t i, int64_t count, double *out)
 {
     if (v->op)
-        ref_read_flat(v, i, count, out);
+        hl_ref_read_flat(v, i, count, out);
     else
         memset(out, 0, (size_t)count * sizeof(*out));
 }
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
-    ref_view wt = ref_operand(plan, args, HALO_WT), dw = ref_operand(plan, args, HALO_DW),
-             m1 = ref_operand(plan, args, HALO_M1);
-    ref_view m2 = ref_operand(plan, args, HALO_M2), stat = ref_operand(plan, args, HALO_STAT),
-             stat2 = ref_operand(plan, args, HALO_STAT2);
+    hl_ref_view wt = hl_ref_operand(plan, args, HALO_WT), dw = hl_ref_operand(plan, args, HALO_DW),
+             m1 = hl_ref_operand(plan, args, HALO_M1);
+    hl_ref_view m2 = hl_ref_operand(plan, args, HALO_M2), stat = hl_ref_operand(plan, args, HALO_STAT),
+             stat2 = hl_ref_operand(plan, args, HALO_STAT2);
     if (args->record->skip) return HALO_OK;
     step s = make_step(&plan->d.update, args->record, &stat, &stat2);
     int64_t n = hl_operand_box_elements(wt.op);
     double w[REF_ROW], g[REF_ROW], m[REF_ROW], v[REF_ROW], sum = 0;
     for (int64_t i = 0; i < n; i += REF_ROW) {
         int64_t count = hl_min64(REF_ROW, n - i);
-        ref_read_flat(&wt, i, count, w);
-        ref_read_flat(&dw, i, count, g);
+        hl_ref_read_flat(&wt, i, count, w);
+        hl_ref_read_flat(&dw, i, count, g);
         read_or_zero(&m1, i, count, m);
         read_or_zero(&m2, i, count, v);
         for (int64_t j = 0; j < count; j++) update_one(&s, g[j], &w[j], &m[j], &v[j]);
-        ref_write_flat(&wt, i, count, w);
-        if (m1.op) ref_write_flat(&m1, i, count, m);
-        if (m2.op) ref_write_flat(&m2, i, count, v);
-        ref_read_flat(&wt, i, count, w); /* the norm of what was stored */
+        hl_ref_write_flat(&wt, i, count, w);
+        if (m1.op) hl_ref_write_flat(&m1, i, count, m);
+        if (m2.op) hl_ref_write_flat(&m2, i, count, v);
+        hl_ref_read_flat(&wt, i, count, w); /* the norm of what was stored */
         for (int64_t j = 0; j < count; j++) sum += w[j] * w[j];
     }
-    if (stat2.op) ref_write_flat(&stat2, 0, 1, &sum);
+    if (stat2.op) hl_ref_write_flat(&stat2, 0, 1, &sum);
     return HALO_OK;
 }
 
-REF_CLASS(ref_update, HALO_OP_UPDATE, candidates, run);
+REF_CLASS(hl_ref_update, HALO_OP_UPDATE, candidates, run);

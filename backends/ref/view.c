@@ -4,10 +4,10 @@
 
 #include "tensor/half.h"
 
-ref_view ref_operand(const halo_plan *plan, const halo_op_args *args, halo_role role)
+hl_ref_view hl_ref_operand(const halo_plan *plan, const halo_op_args *args, halo_role role)
 {
     const halo_operand *op = &plan->d.t[role];
-    ref_view v = {.op = op->dtype == HALO_NONE ? NULL : op};
+    hl_ref_view v = {.op = op->dtype == HALO_NONE ? NULL : op};
     if (!v.op) return v;
     v.s = hl_operand_strides(op);
     v.base = args->ptr[role];
@@ -64,36 +64,36 @@ static void store(halo_dtype type, char *base, int64_t first, int64_t step, int6
 #undef HL_STORE
 }
 
-static int64_t cell(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
+static int64_t cell(const hl_ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
 {
     const int64_t *lo = v->op->lo;
     return hl_offset(&v->s, n + lo[HALO_N], c + lo[HALO_C], d + lo[HALO_D], h + lo[HALO_H], w + lo[HALO_W]);
 }
 
-double ref_get(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
+double hl_ref_get(const hl_ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w)
 {
     double value = 0;
     load(v->op->dtype, v->base, cell(v, n, c, d, h, w), 1, 1, &value);
     return value;
 }
 
-void ref_set(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w, double value)
+void hl_ref_set(const hl_ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w, double value)
 {
     store(v->op->dtype, v->base, cell(v, n, c, d, h, w), 1, 1, &value);
 }
 
-ref_row ref_rows_of(const halo_operand *op, int64_t n, int64_t samples, int64_t c, int64_t channels)
+hl_ref_row hl_ref_rows_of(const halo_operand *op, int64_t n, int64_t samples, int64_t c, int64_t channels)
 {
-    ref_row r = {.lo = {n, c, 0, 0, 0},
+    hl_ref_row r = {.lo = {n, c, 0, 0, 0},
                  .hi = {n + samples, c + channels, op->ext[HALO_D], op->ext[HALO_H], op->ext[HALO_W]}};
     memcpy(r.i, r.lo, sizeof(r.i));
     r.count = hl_min64(REF_ROW, r.hi[HALO_W]);
     return r;
 }
 
-ref_row ref_rows(const halo_operand *op) { return ref_rows_of(op, 0, op->ext[HALO_N], 0, op->ext[HALO_C]); }
+hl_ref_row hl_ref_rows(const halo_operand *op) { return hl_ref_rows_of(op, 0, op->ext[HALO_N], 0, op->ext[HALO_C]); }
 
-void ref_next(ref_row *r)
+void hl_ref_next(hl_ref_row *r)
 {
     r->i[HALO_W] += r->count;
     for (int k = HALO_W; k > HALO_N && r->i[k] >= r->hi[k]; k--) {
@@ -103,20 +103,20 @@ void ref_next(ref_row *r)
     r->count = hl_min64(REF_ROW, r->hi[HALO_W] - r->i[HALO_W]);
 }
 
-void ref_read(const ref_view *v, const ref_row *r, double *out)
+void hl_ref_read(const hl_ref_view *v, const hl_ref_row *r, double *out)
 {
     const int64_t *i = r->i;
     load(v->op->dtype, v->base, cell(v, i[0], i[1], i[2], i[3], i[4]), v->s.s[HALO_W], r->count, out);
 }
 
-void ref_write(const ref_view *v, const ref_row *r, const double *in)
+void hl_ref_write(const hl_ref_view *v, const hl_ref_row *r, const double *in)
 {
     const int64_t *i = r->i;
     store(v->op->dtype, v->base, cell(v, i[0], i[1], i[2], i[3], i[4]), v->s.s[HALO_W], r->count, in);
 }
 
 /* The range [lo, lo + ext) of w, zero outside box and margin. */
-static void read_line(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t lo, int64_t ext,
+static void read_line(const hl_ref_view *v, int64_t n, int64_t c, int64_t d, int64_t h, int64_t lo, int64_t ext,
                       double *out)
 {
     const halo_operand *op = v->op;
@@ -126,7 +126,7 @@ static void read_line(const ref_view *v, int64_t n, int64_t c, int64_t d, int64_
         load(op->dtype, v->base, cell(v, n, c, d, h, first), v->s.s[HALO_W], end - first, out + (first - lo));
 }
 
-void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t ext[3], double *out)
+void hl_ref_unpack(const hl_ref_view *v, int64_t n, const int64_t lo[3], const int64_t ext[3], double *out)
 {
     const halo_operand *op = v->op;
     for (int64_t c = 0; c < op->ext[HALO_C]; c++)
@@ -141,29 +141,29 @@ void ref_unpack(const ref_view *v, int64_t n, const int64_t lo[3], const int64_t
             }
 }
 
-void ref_unpack_box(const ref_view *v, int64_t n, double *out)
+void hl_ref_unpack_box(const hl_ref_view *v, int64_t n, double *out)
 {
-    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); out += r.count, ref_next(&r))
-        ref_read(v, &r, out);
+    for (hl_ref_row r = hl_ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); hl_ref_more(&r); out += r.count, hl_ref_next(&r))
+        hl_ref_read(v, &r, out);
 }
 
-void ref_pack_box(const ref_view *v, int64_t n, const double *in)
+void hl_ref_pack_box(const hl_ref_view *v, int64_t n, const double *in)
 {
-    for (ref_row r = ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); ref_more(&r); in += r.count, ref_next(&r))
-        ref_write(v, &r, in);
+    for (hl_ref_row r = hl_ref_rows_of(v->op, n, 1, 0, v->op->ext[HALO_C]); hl_ref_more(&r); in += r.count, hl_ref_next(&r))
+        hl_ref_write(v, &r, in);
 }
 
-int64_t ref_sample_size(const halo_operand *op)
+int64_t hl_ref_sample_size(const halo_operand *op)
 {
     return op->ext[HALO_C] * op->ext[HALO_D] * op->ext[HALO_H] * op->ext[HALO_W];
 }
 
-void ref_read_flat(const ref_view *v, int64_t i, int64_t count, double *out)
+void hl_ref_read_flat(const hl_ref_view *v, int64_t i, int64_t count, double *out)
 {
     load(v->op->dtype, v->base, cell(v, 0, 0, 0, 0, 0) + i, 1, count, out);
 }
 
-void ref_write_flat(const ref_view *v, int64_t i, int64_t count, const double *in)
+void hl_ref_write_flat(const hl_ref_view *v, int64_t i, int64_t count, const double *in)
 {
     store(v->op->dtype, v->base, cell(v, 0, 0, 0, 0, 0) + i, 1, count, in);
 }
