@@ -15,6 +15,7 @@ enum {
     LEAST_CHANNELS = 16,
     BATCH = 6 << 20,   /* bytes of U and V */
     LEAST_TILES = 16,  /* of a batch: S is read and written for each */
+    MOST_TILES = 512,  /* summed up in one chain: roundings grow with its length */
 };
 
 struct hl_wino_weights {
@@ -171,7 +172,7 @@ static bool set_up(hl_wino_weights *p, const hl_cpu_device *dev, const halo_op_d
         p->x_valid[i][1] = hl_min64(p->s.x.ext[HALO_D + i] + p->s.x.margin[i][1], n + 2 - pad);
     }
     int64_t tile = p->points * (p->in_blocks + p->out_blocks) * p->kern->block * (int64_t)sizeof(float);
-    p->batch = hl_min64(p->all, hl_max64(LEAST_TILES, BATCH / tile));
+    p->batch = hl_min64(p->all, hl_max64(LEAST_TILES, hl_min64(MOST_TILES, BATCH / tile)));
     return true;
 }
 

@@ -268,16 +268,17 @@ HL_INLINE void kernels_body(const int m, const int block, const float *g, int64_
 
 /* ---------------------------------------------------------------------------------------------------------------- products */
 
-/* Eight input channels by one vector of outputs, twice as many where registers allow. */
+/* Eight or sixteen input channels by one vector of outputs. A batch's sum is made from zero and then added: one chain of roundings over all tiles of a
+ * large volume would break the bound. */
 HL_INLINE void correlate_body(const int block, const int rows, const float *u, const float *v, int64_t n, bool add, float *g)
 {
     hl_vf acc[16];
-    HL_UNROLL for (int i = 0; i < rows; i++) acc[i] = add ? hl_load(g + i * block) : (hl_vf){0};
+    HL_UNROLL for (int i = 0; i < rows; i++) acc[i] = (hl_vf){0};
     for (int64_t t = 0; t < n; t++) {
         hl_vf y = hl_load(v + t * block);
         HL_UNROLL for (int i = 0; i < rows; i++) acc[i] += y * u[t * block + i];
     }
-    HL_UNROLL for (int i = 0; i < rows; i++) hl_store(g + i * block, acc[i]);
+    HL_UNROLL for (int i = 0; i < rows; i++) hl_store(g + i * block, add ? hl_load(g + i * block) + acc[i] : acc[i]);
 }
 
 HL_INLINE void product_body(const int block, const int nv, const int rows, const float *u, const float *w, int64_t n, int64_t width, float *m)
