@@ -160,8 +160,8 @@ halo_network *random_network(halo_context *ctx, uint64_t seed, int64_t least)
     if (random_below(4)) {
         check_status(ctx, halo_network_flatten(net, net->layers - 1, NULL, &flatten, NULL), name);
         check_status(ctx, halo_network_dense(net, net->layers - 1, NULL, &dense, NULL), name);
-    } else if (try_conv(net, net->layers - 1) != HALO_OK) {
-        check_status(ctx, try_norm(net, net->layers - 1), name);
+    } else if (try_conv(net, net->layers - 1) != HALO_OK && try_norm(net, net->layers - 1) != HALO_OK) {
+        check_status(ctx, try_act(net, net->layers - 1), name);
     }
     return net;
 }
