@@ -8,10 +8,13 @@
 #define MOST 9e15 /* whole numbers that a double holds */
 
 static const hl_key keys[] = {
-    KEY("network", HL_SETTING_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow) or a YAML network file"),
+    KEY("network", HL_SETTING_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow, unet3d) or a YAML network file"),
     KEY("variant", HL_SETTING_TEXT, variant, .fallback = "auto", .none = "auto",
-        .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020); auto: sc18"),
+        .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020), auto: sc18; of unet3d the norm: batch, group, instance"),
     KEY("wiring", HL_SETTING_TEXT, wiring, .fallback = "paper", .help = "sc18 only: paper, or as-run as in the authors' logged runs"),
+    KEY("levels", HL_SETTING_INT, levels, .fallback = "auto", .none = "auto", .low = 1, .high = 8, .help = "unet3d only: resolutions, each half of the one before (auto: 4)"),
+    KEY("first_channels", HL_SETTING_INT, first_channels, .fallback = "auto", .none = "auto", .low = 1, .high = 4096,
+        .help = "unet3d only: channels of the finest resolution's first convolution (auto: 32)"),
     KEY("size", HL_SETTING_SIZE, size, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,
         .help = "extents of a sample; auto: those of the data, else the variant's own"),
     KEY("channels", HL_SETTING_INT, channels, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,

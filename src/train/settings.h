@@ -25,6 +25,7 @@ typedef struct hl_settings {
     char network[HL_TEXT_MAX], variant[HL_TEXT_MAX], wiring[HL_TEXT_MAX];
     int64_t size[3];
     int64_t channels, outputs; /* -1: the variant's own; outputs: the data's */
+    int64_t levels, first_channels; /* of unet3d; -1: its own */
     bool batch_norm, dropout;
     int padding; /* hl_padding_setting */
     /* run */

@@ -167,6 +167,8 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.batch_norm = set->batch_norm;
     o.periodic = set->padding == HL_PADDING_PERIODIC;
     o.no_dropout = !set->dropout;
+    o.levels = hl_max64(0, set->levels);
+    o.first_channels = hl_max64(0, set->first_channels);
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
