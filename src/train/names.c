@@ -44,7 +44,7 @@ static void leave_out(hl_names *v, const char *layer, size_t length)
 /* "conv1", or "conv1 to conv7" while the next number is there as a whole; `name` begins with the first layer's. */
 static void layer_entry(hl_names *v, const char *name, char *entry)
 {
-    char first[ROOM / 2], next[ROOM / 2];
+    char first[ROOM / 2 - 4], next[ROOM / 2 - 4];
     size_t stem = layer_length(name);
     snprintf(first, sizeof(first), "%.*s", (int)stem, name);
     snprintf(entry, ROOM, "%s", first);
