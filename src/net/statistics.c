@@ -97,6 +97,7 @@ static halo_status merge_batch(hl_program *p, hl_step *s, halo_context *scope)
     }
     HL_TRY(hl_comm_sum(scope, v, 3 * channels));
     for (int64_t c = 0; c < channels; c++) {
+        if (v[3 * c] == 0) v[3 * c] = 1; /* no rank could read its samples: that is what the step fails for, not a mean of nothing */
         double n = v[3 * c], a = v[3 * c + 1], m2 = v[3 * c + 2] - a * a / n;
         v[3 * c + 1] = r[c] + a / n;
         v[3 * c + 2] = m2 < 0 ? 0 : m2; /* NaN stays */
