@@ -111,9 +111,9 @@ static void sent_bytes(const hl_run *run)
     if (!run->counted || !hl_grid_split(&run->grid)) return;
     for (int r = 0; r < run->ctx->ranks; r++) {
         const hl_traffic *t = &run->counted[r].sent;
-        double runs = (double)hl_max64(1, t->runs);
-        most = fmax(most, (double)(t->halo_bytes[0] + t->halo_bytes[1]) / runs);
-        exposed = fmax(exposed, t->exposed / runs);
+        double parts = (double)hl_run_parts(run);
+        most = fmax(most, (double)(t->halo_bytes[0] + t->halo_bytes[1]) * parts);
+        exposed = fmax(exposed, t->exposed * parts / (double)hl_max64(1, t->runs));
     }
     hl_bytes_text(most, text, sizeof(text));
     fprintf(stderr, "sent      %s of margins in a step, by the rank that sent most; a rank waited at most %.2g ms a step for those of others\n", text, exposed * 1e3);

@@ -174,7 +174,8 @@ hl_traffic hl_program_counted(const hl_program *p)
         hl_exchange_stats stats = {.runs = 0};
         if (s->kind != HL_STEP_START || !p->transfer[s->transfer].exchange) continue;
         hl_exchange_stats_get(p->transfer[s->transfer].exchange, &stats, false);
-        add_traffic(&p->transfer[s->transfer], s->phase, stats.bytes, stats.messages, &out);
+        const int64_t runs = hl_max64(1, stats.runs); /* each its own: forward ones run for the running statistics, too */
+        add_traffic(&p->transfer[s->transfer], s->phase, stats.bytes / runs, stats.messages / runs, &out);
         out.runs = hl_max64(out.runs, stats.runs);
         out.exposed += stats.exposed;
     }

@@ -174,7 +174,7 @@ typedef struct hl_traffic {
     int64_t halo_bytes[2]; /* margins: forward; and backward, those of gradients and what is sent back */
     int64_t halo_messages; /* of both */
     int64_t gather_bytes;  /* blocks of tensors that are not split any more, both ways */
-    int64_t runs;          /* counted: of the transfer that ran most often */
+    int64_t runs;          /* counted: of the transfer that ran most often; all above are of one run */
     double exposed;        /* counted: seconds that computing waited */
 } hl_traffic;
 

@@ -8,14 +8,15 @@
 static void add_place(hl_run *run, const hl_program_info *info, hl_figures *f)
 {
     const hl_traffic *t = &info->traffic;
+    const int64_t parts = hl_run_parts(run); /* of a step, each of which sends */
     const size_t bytes = info->peak_bytes + hl_message_bytes(t) + (size_t)hl_run_loader_bytes(run);
     if (bytes > f->peak_bytes_rank) f->peak_bytes_rank = bytes;
     for (int k = 0; k < 2; k++) {
-        f->halo_bytes[k] = hl_max64(f->halo_bytes[k], t->halo_bytes[k]);
-        f->halo_bytes_group[k] += t->halo_bytes[k];
+        f->halo_bytes[k] = hl_max64(f->halo_bytes[k], t->halo_bytes[k] * parts);
+        f->halo_bytes_group[k] += t->halo_bytes[k] * parts;
     }
-    f->halo_messages = hl_max64(f->halo_messages, t->halo_messages);
-    f->gather_bytes = hl_max64(f->gather_bytes, t->gather_bytes);
+    f->halo_messages = hl_max64(f->halo_messages, t->halo_messages * parts);
+    f->gather_bytes = hl_max64(f->gather_bytes, t->gather_bytes * parts);
     f->read_bytes_sample = hl_max64(f->read_bytes_sample, hl_run_read_bytes(run));
 }
 

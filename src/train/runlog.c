@@ -85,16 +85,15 @@ static void validation_members(const hl_event *e, hl_json *j)
     hl_json_end_array(j);
 }
 
-/* Per step: transfers run once in each. */
-static void sent_json(const hl_traffic *t, hl_json *j)
+/* Per step: transfers run once in each of its parts. */
+static void sent_json(const hl_traffic *t, int64_t parts, hl_json *j)
 {
-    int64_t runs = hl_max64(1, t->runs);
     hl_json_object(j, NULL);
-    hl_json_int(j, "halo_bytes_forward", t->halo_bytes[0] / runs);
-    hl_json_int(j, "halo_bytes_backward", t->halo_bytes[1] / runs);
-    hl_json_int(j, "halo_messages", t->halo_messages / runs);
-    hl_json_int(j, "gather_bytes", t->gather_bytes / runs);
-    hl_json_number(j, "seconds_exposed", t->exposed / (double)runs);
+    hl_json_int(j, "halo_bytes_forward", t->halo_bytes[0] * parts);
+    hl_json_int(j, "halo_bytes_backward", t->halo_bytes[1] * parts);
+    hl_json_int(j, "halo_messages", t->halo_messages * parts);
+    hl_json_int(j, "gather_bytes", t->gather_bytes * parts);
+    hl_json_number(j, "seconds_exposed", t->exposed * (double)parts / (double)hl_max64(1, t->runs));
     hl_json_end_object(j);
 }
 
@@ -106,7 +105,7 @@ void hl_counted_json(const hl_run *run, hl_json *j)
     hl_json_end_array(j);
     if (!hl_grid_split(&run->grid)) return;
     hl_json_array(j, "sent");
-    for (int r = 0; r < run->ctx->ranks; r++) sent_json(&run->counted[r].sent, j);
+    for (int r = 0; r < run->ctx->ranks; r++) sent_json(&run->counted[r].sent, hl_run_parts(run), j);
     hl_json_end_array(j);
 }
 
