@@ -173,7 +173,7 @@ halo_status hl_run_make_reducer(hl_run *run)
     }
     if (averages(run)) st = hl_program_average(run->train, run->set.reduce.average_steps);
     say_groups(run, &o);
-    if (hl_program_merges(run->train) && run->set.train.accumulate > 1)
+    if (hl_program_merges(run->train) && hl_program_has_running(run->train) && run->grid.data > 1 && run->set.train.accumulate > 1)
         HL_WARN(run->ctx, "batch norm with 'train.accumulate': statistics are those of a part of the batch, and the parts on %d ranks hold other samples than on one",
                 run->ctx->ranks);
 free_lists:
