@@ -12,6 +12,7 @@
 #include <halo/halo_mpi.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,9 +141,9 @@ static halo_status train(simulation *s, halo_trainer *trainer)
 /* ------------------------------------------------------------------------------------------------- for the comparison */
 
 /* fields.raw: float [MATERIALS][SIDE][SIDE][SIDE]; targets.raw: float [MATERIALS]; network.yaml. */
-static void write_all(const simulation *s, const halo_network *net, const char *directory)
+static bool write_fields(const simulation *s, const char *directory)
 {
-    char path[1000], *text;
+    char path[1000];
     MPI_File file;
     MPI_Datatype part;
     const int whole[4] = {MATERIALS, SIDE, SIDE, SIDE}, mine[4] = {MATERIALS, SIDE, SIDE, s->width}, first[4] = {0, 0, 0, s->first};
@@ -155,21 +156,41 @@ static void write_all(const simulation *s, const halo_network *net, const char *
     snprintf(path, sizeof(path), "%s/fields.raw", directory);
     MPI_Type_create_subarray(4, whole, mine, first, MPI_ORDER_C, MPI_FLOAT, &part);
     MPI_Type_commit(&part);
-    MPI_File_open(s->comm, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
-    MPI_File_set_view(file, 0, MPI_FLOAT, part, "native", MPI_INFO_NULL);
-    MPI_File_write_all(file, x, (int)n, MPI_FLOAT, MPI_STATUS_IGNORE);
-    MPI_File_close(&file);
+    /* Errors of files come back as codes, on all ranks alike */
+    bool good = MPI_File_open(s->comm, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS;
+    if (good) {
+        good = MPI_File_set_size(file, 0) == MPI_SUCCESS;
+        good = MPI_File_set_view(file, 0, MPI_FLOAT, part, "native", MPI_INFO_NULL) == MPI_SUCCESS && good;
+        good = MPI_File_write_all(file, x, x ? (int)n : 0, MPI_FLOAT, MPI_STATUS_IGNORE) == MPI_SUCCESS && x && good;
+        good = MPI_File_close(&file) == MPI_SUCCESS && good;
+    }
     MPI_Type_free(&part);
     free(x);
-    if (s->rank != 0 || halo_network_text(net, &text) != HALO_OK) return;
-    snprintf(path, sizeof(path), "%s/network.yaml", directory);
-    FILE *f = fopen(path, "w");
-    if (f) fputs(text, f), fclose(f);
+    return good;
+}
+
+static bool write_file(const char *directory, const char *name, const void *bytes, size_t size)
+{
+    char path[1000];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(bytes, 1, size, f) == size;
+    return f ? fclose(f) == 0 && good : false;
+}
+
+static bool write_all(const simulation *s, const halo_network *net, const char *directory)
+{
+    char *text;
+    float targets[MATERIALS];
+    bool good = write_fields(s, directory);
+    if (s->rank != 0) return good;
+    for (int m = 0; m < MATERIALS; m++) targets[m] = target(m);
+    good = write_file(directory, "targets.raw", targets, sizeof(targets)) && good;
+    if (halo_network_text(net, &text) != HALO_OK) return false;
+    good = write_file(directory, "network.yaml", text, strlen(text)) && good;
     free(text);
-    snprintf(path, sizeof(path), "%s/targets.raw", directory);
-    f = fopen(path, "wb");
-    for (int m = 0; f && m < MATERIALS; m++) fwrite(&(float){target(m)}, sizeof(float), 1, f);
-    if (f) fclose(f);
+    if (!good) fprintf(stderr, "insitu_mpi: cannot write what was trained on to '%s'\n", directory);
+    return good;
 }
 
 static int run(simulation *s, const halo_trainer_options *options, const char *directory)
@@ -183,11 +204,11 @@ static int run(simulation *s, const halo_trainer_options *options, const char *d
     if (st == HALO_OK) st = train(s, trainer);
     if (st != HALO_OK) fprintf(stderr, "insitu_mpi: %s\n", halo_error_message(ctx));
     if (st == HALO_ERR_COMM) MPI_Abort(s->comm, EXIT_FAILURE);
-    if (st == HALO_OK && directory) write_all(s, net, directory);
+    bool written = st != HALO_OK || !directory || write_all(s, net, directory);
     halo_trainer_destroy(trainer);
     halo_network_destroy(net);
     halo_context_destroy(ctx);
-    return st == HALO_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return st == HALO_OK && written ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

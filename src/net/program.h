@@ -74,7 +74,6 @@ typedef struct hl_compile_options {
     hl_plan_mode plan;
     const char *plan_cache; /* file of measured choices, NULL = none */
     size_t memory_limit;    /* 0 = none */
-    bool winograd;          /* later */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */

@@ -42,7 +42,8 @@ static halo_status look_from(hl_run *run, int64_t number, hl_figures *f)
 halo_status hl_run_figures(hl_run *run, hl_figures *f)
 {
     *f = (hl_figures){.ranks = run->grid.data * hl_grid_group(&run->grid)};
-    if (f->ranks > 1) f->reduce_bytes = hl_model_gradient_bytes(run->model);
+    const bool narrow = run->set.reduce.wire >= 2; /* bf16, f16 */
+    if (f->ranks > 1) f->reduce_bytes = hl_model_gradient_bytes(run->model) / (narrow ? (int64_t)hl_dtype_size(hl_model_dtype(run->model)) / 2 : 1);
     for (int64_t i = 0; i < hl_grid_group(&run->grid); i++) HL_TRY(look_from(run, i, f));
     return HALO_OK;
 }

@@ -132,7 +132,7 @@ typedef struct hl_figures {
     int64_t halo_bytes_group[2]; /* by all ranks of a spatial group */
     int64_t halo_messages;       /* of both */
     int64_t gather_bytes;        /* blocks sent where tensors stop being split, and back */
-    int64_t reduce_bytes;        /* of gradients that are summed */
+    int64_t reduce_bytes;        /* of gradients that are summed, as they travel */
     int64_t read_bytes_sample;
 } hl_figures;
 halo_status hl_run_figures(hl_run *run, hl_figures *figures);
