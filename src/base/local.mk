@@ -6,6 +6,7 @@ libhalo_core_la_SOURCES += \
 	src/base/config.c src/base/config.h \
 	src/base/context.c src/base/context.h \
 	src/base/file.c src/base/file.h \
+	src/base/heap.c \
 	src/base/json.c src/base/json.h \
 	src/base/limits.c src/base/limits.h \
 	src/base/memory.c \

@@ -2,10 +2,6 @@
 /* memory.c -- checked allocation. Every failure says what was wanted and how many bytes. */
 #include "base/base.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 halo_status hl_calloc(halo_context *ctx, size_t n, size_t size, const char *what, void *out)
 {
     void *p = NULL;
@@ -51,11 +47,4 @@ halo_status hl_strdup(halo_context *ctx, const char *s, char **out)
     memcpy(p, s, strlen(s));
     *out = p;
     return HALO_OK;
-}
-
-void hl_give_back(void)
-{
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
 }
