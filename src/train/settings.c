@@ -48,8 +48,8 @@ static const hl_key keys[] = {
     KEY("precision", HL_SETTING_CHOICE, precision, .fallback = "f32", .choices = "f32|f64",
         .help = "type of activations, weights and gradients; f64 is for comparisons: backend ref alone has it"),
     KEY("winograd", HL_SETTING_CHOICE, winograd, .fallback = "auto", .choices = "auto|no|f2|f4",
-        .help = "Winograd's convolutions, with fewer products and other rounding: up to F(2,3), as near as the direct ones (2e-6 of the largest output), or "
-                "F(4,3) (2e-4); auto: no where the plan is fixed or several ranks share a sample, else f2; backend cpu has them"),
+        .help = "convolutions by Winograd's algorithms: no, up to F(2,3), which is as exact as the direct ones, or up to F(4,3), whose errors are at most 2e-4 of the "
+                "largest output; auto: f2 where plans are measured and samples are whole, else no; backend cpu has them"),
     KEY("cpu.isa", HL_SETTING_CHOICE, cpu_isa, .fallback = "auto", .choices = "auto|generic|avx2|avx512f",
         .help = "instruction set of the cpu backend's kernels; auto: the best of this processor"),
     KEY("cpu.bind", HL_SETTING_CHOICE, cpu_bind, .fallback = "auto", .choices = "auto|none|cores",
