@@ -89,7 +89,7 @@ static tile tile_of(const hl_wino *p, int64_t t)
     return (tile){t / per, {t % per / (k[1] * k[2]) * p->m, t / k[2] % k[1] * p->m, t % k[2] * p->m}};
 }
 
-void hl_wino_cut(const hl_strides *s, const int64_t valid[3][2], int64_t a, const float *x, const int64_t from[3], float *cube)
+void hl_wino_cut(const hl_strides *s, const int64_t (*valid)[2], int64_t a, const float *x, const int64_t *from, float *cube)
 {
     int64_t block = s->block, lo[3], hi[3];
     memset(cube, 0, (size_t)(a * a * a * block) * sizeof(float));

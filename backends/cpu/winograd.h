@@ -13,7 +13,7 @@ static inline bool hl_wino_is(const halo_candidate *c) { return c->id >= HL_WINO
 /* 3^3, stride and dilation 1 */
 bool hl_wino_window(const halo_window *w);
 /* The cells of an a^3 tile that are in `valid`, x pointing to its first, which is cell from[], into a cube of zeros. */
-void hl_wino_cut(const hl_strides *s, const int64_t valid[3][2], int64_t a, const float *x, const int64_t from[3], float *cube);
+void hl_wino_cut(const hl_strides *s, const int64_t (*valid)[2], int64_t a, const float *x, const int64_t *from, float *cube);
 
 /* Fill `out` for a forward or backward-data convolution, best guess first; return how many. */
 int hl_wino_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candidate *out);

@@ -107,7 +107,7 @@ static void check_transposed(void)
     halo_network *net;
     halo_conv_transpose_options o = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
     hl_param_info *p = NULL;
-    int n;
+    int n = 0;
     o.filters = 20, o.init = HALO_INIT_HE_UNIFORM;
     for (int d = 0; d < 3; d++) o.kernel[d] = 3;
     if (halo_network_create(ctx, "test", 30, (int64_t[3]){4, 4, 4}, &net) != HALO_OK ||
