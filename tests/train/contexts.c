@@ -88,7 +88,9 @@ static void come_and_go(void)
         leave(&g);
     }
     double grown = (double)hl_rss_bytes() - (double)before;
-    if (before == 0) tap_ok(true, "# SKIP this system does not say what is resident");
+    const char *sanitizer = getenv("HALO_SANITIZER"); /* which keeps what was freed for a while, and looks for leaks itself */
+    if (before == 0) tap_skip("this system does not say what is resident");
+    else if (sanitizer && *sanitizer) tap_skip("resident memory of an instrumented program");
     else tap_ok(grown <= 1 << 20, "a hundred contexts that trained leave %.0f KiB behind", grown / 1024);
 }
 
