@@ -48,6 +48,8 @@ halo_status hl_calloc(halo_context *ctx, size_t n, size_t size, const char *what
 halo_status hl_grow(halo_context *ctx, void *array, size_t *cap, size_t n, size_t size, const char *what);
 /* 64-byte aligned, not cleared. Freed with free(). */
 halo_status hl_aligned(halo_context *ctx, size_t bytes, const char *what, void *out);
+/* At least so many such bytes at *scratch, which has *capacity and whose content is not kept. */
+halo_status hl_scratch(halo_context *ctx, char **scratch, size_t *capacity, size_t bytes, const char *what);
 halo_status hl_strdup(halo_context *ctx, const char *s, char **out);
 /* Gives freed memory that the C library keeps for later back to the system, where it can; for programs, between large allocations. */
 void hl_give_back(void);

@@ -40,6 +40,17 @@ halo_status hl_aligned(halo_context *ctx, size_t bytes, const char *what, void *
     return HALO_OK;
 }
 
+halo_status hl_scratch(halo_context *ctx, char **scratch, size_t *capacity, size_t bytes, const char *what)
+{
+    if (bytes <= *capacity) return HALO_OK;
+    free(*scratch);
+    *scratch = NULL;
+    *capacity = 0;
+    HL_TRY(hl_aligned(ctx, bytes, what, scratch));
+    *capacity = bytes;
+    return HALO_OK;
+}
+
 halo_status hl_strdup(halo_context *ctx, const char *s, char **out)
 {
     char *p = NULL;

@@ -130,17 +130,6 @@ static bool is_direct(const placer *p, const part *b)
     return true;
 }
 
-static halo_status grow(halo_context *ctx, char **scratch, size_t *capacity, size_t bytes)
-{
-    if (bytes <= *capacity) return HALO_OK;
-    free(*scratch);
-    *scratch = NULL;
-    *capacity = 0;
-    HL_TRY(hl_aligned(ctx, bytes, "a part of an array", scratch));
-    *capacity = bytes;
-    return HALO_OK;
-}
-
 /* Along the first axis with more than one entry, about PART_BYTES at a time, up to a chunk border. */
 static halo_status read_parts(const placer *p, const part *box, char **scratch, size_t *capacity)
 {
@@ -158,7 +147,7 @@ static halo_status read_parts(const placer *p, const part *box, char **scratch, 
         m = hl_min64(m, n - done);
         b.start[axis] = at;
         b.count[axis] = m;
-        HL_TRY(grow(a->ctx, scratch, capacity, (size_t)(layer * m)));
+        HL_TRY(hl_scratch(a->ctx, scratch, capacity, (size_t)(layer * m), "a part of an array"));
         HL_TRY(hl_array_read(p->array, b.start, b.count, *scratch, *capacity));
         place(p, &b, *scratch);
     }

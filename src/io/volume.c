@@ -88,17 +88,6 @@ static bool is_direct(const placer *p, const int64_t *count)
     return true;
 }
 
-static halo_status grow(halo_context *ctx, char **scratch, size_t *capacity, size_t bytes)
-{
-    if (bytes <= *capacity) return HALO_OK;
-    free(*scratch);
-    *scratch = NULL;
-    *capacity = 0;
-    HL_TRY(hl_aligned(ctx, bytes, "a part of a volume", scratch));
-    *capacity = bytes;
-    return HALO_OK;
-}
-
 /* Length along the first long dimension of the next part: about PART_BYTES, up to a chunk border. */
 static int64_t part_length(const hl_h5_data *d, int axis, int64_t at, int64_t left, int64_t layer_bytes)
 {
@@ -120,7 +109,7 @@ static halo_status read_parts(const placer *p, const int64_t *start, const int64
     for (int64_t done = 0; done < count[axis]; done += n[axis]) {
         at[axis] = start[axis] + done;
         n[axis] = part_length(d, axis, at[axis], count[axis] - done, layer);
-        HL_TRY(grow(d->file->ctx, scratch, capacity, (size_t)(layer * n[axis])));
+        HL_TRY(hl_scratch(d->file->ctx, scratch, capacity, (size_t)(layer * n[axis]), "a part of a volume"));
         HL_TRY(hl_h5_read(d, at, n, *scratch, *capacity));
         place(p, at, n, *scratch);
     }

@@ -139,6 +139,24 @@ halo_status hl_op_new(hl_program *p, halo_op_kind kind, hl_phase phase, int laye
     return HALO_OK;
 }
 
+hl_step *hl_take_steps(hl_program *p, int *n)
+{
+    hl_step *steps = p->step;
+    *n = p->steps;
+    p->step = NULL;
+    p->steps = 0;
+    p->step_cap = 0;
+    return steps;
+}
+
+halo_status hl_step_again(hl_program *p, const hl_step *step)
+{
+    hl_step *s;
+    HL_TRY(hl_step_new(p, step->kind, step->phase, step->layer, &s));
+    *s = *step;
+    return HALO_OK;
+}
+
 int hl_input(const hl_program *p, int layer, int k)
 {
     int x = hl_layer_of(p, layer)->input[k];

@@ -271,6 +271,9 @@ halo_status hl_step_new(hl_program *p, hl_step_kind kind, hl_phase phase, int la
 halo_status hl_op_new(hl_program *p, halo_op_kind kind, hl_phase phase, int layer, hl_step **step);
 /* By phase; steps of a phase keep their order. */
 halo_status hl_sort_steps(hl_program *p);
+/* For passes that write the list anew: all *n steps, freed by the caller, after which the program has none; and one of them, appended as it is. */
+hl_step *hl_take_steps(hl_program *p, int *n);
+halo_status hl_step_again(hl_program *p, const hl_step *step);
 hl_use hl_use_of(int value);
 hl_use hl_use_flat(int value);
 /* Whole samples of a layer whose samples are cut into rows (hl_layer.rows). */

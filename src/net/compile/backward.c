@@ -170,9 +170,7 @@ static halo_status with_margin(hl_program *p, int layer, int dy, hl_use *use)
         HL_BUG_UNLESS(hl_widen_margin(&p->value[value], &b));
         HL_TRY(add_copy(p, layer, dy, value, false));
     }
-    *use = hl_use_of(value);
-    memcpy(use->margin, b.margin, sizeof(b.margin));
-    use->near = b.any;
+    *use = hl_use_bordered(value, &b);
     return HALO_OK;
 }
 

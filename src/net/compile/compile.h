@@ -51,6 +51,8 @@ hl_border hl_gradient_margin(const hl_program *p, int layer);
 /* Widens a value's margin. False, and nothing done, when the value's margin holds something else. */
 bool hl_widen_margin(hl_value *v, const hl_border *b);
 hl_border hl_border_of(const hl_value *v);
+/* A value with so much of its margin. */
+hl_use hl_use_bordered(int value, const hl_border *b);
 /* Window and pool fields of an op, the window's padding as between the blocks of this process. */
 void hl_set_window(const hl_program *p, int layer, halo_op_desc *desc);
 

@@ -27,11 +27,8 @@ static void drop_unused(hl_program *p)
 halo_status hl_pass_lower(hl_program *p)
 {
     HL_TRY(hl_fuse(p));
-    hl_step *layers = p->step;
-    int n = p->steps;
-    p->step = NULL;
-    p->steps = 0;
-    p->step_cap = 0;
+    int n;
+    hl_step *layers = hl_take_steps(p, &n);
     halo_status st = hl_convert_output(p, 0);
     for (int i = 0; i < n && st == HALO_OK; i++) st = lower_layer(p, &layers[i]);
     free(layers);

@@ -55,9 +55,7 @@ static halo_status append(hl_program *p, const hl_step *step, bool *fresh)
         HL_TRY(write_margin(p, step, r));
         fresh[value] = true;
     }
-    hl_step *s;
-    HL_TRY(hl_step_new(p, step->kind, step->phase, step->layer, &s));
-    *s = *step;
+    HL_TRY(hl_step_again(p, step));
     for (int r = 0; r < HALO_ROLES; r++)
         if (hl_step_writes(step, r)) fresh[step->use[r].value] = false;
     return HALO_OK;
@@ -67,11 +65,8 @@ halo_status hl_pass_margins(hl_program *p)
 {
     bool *fresh;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->values, sizeof(*fresh), "margin states", &fresh));
-    hl_step *old = p->step;
-    int n = p->steps;
-    p->step = NULL;
-    p->steps = 0;
-    p->step_cap = 0;
+    int n;
+    hl_step *old = hl_take_steps(p, &n);
     halo_status st = HALO_OK;
     for (int i = 0; i < n && st == HALO_OK; i++) st = append(p, &old[i], fresh);
     free(old);

@@ -60,10 +60,9 @@ static void finish_late(hl_program *p, int i)
 
 /* ---------------------------------------------------------------------------------------------------- interior, border */
 
-static bool can_cut(const hl_program *p, const hl_step *s, int value)
+static bool can_cut(const hl_step *s, int value)
 {
     if (s->kind != HL_STEP_OP || s->phase != HL_PHASE_FORWARD || s->use[HALO_X].value != value || !s->use[HALO_X].near) return false;
-    (void)p;
     return s->desc.kind == HALO_OP_CONV_FWD || s->desc.kind == HALO_OP_POOL_FWD;
 }
 
@@ -100,11 +99,10 @@ static bool worth(const hl_program *p, const hl_step *s, const hl_range r[3])
 static halo_status add_part(hl_program *p, const hl_step *of, const hl_range r[3])
 {
     static const halo_role written[] = {HALO_Y, HALO_AUX};
-    hl_step *s;
     for (int a = 0; a < 3; a++)
         if (hl_range_len(r[a]) == 0) return HALO_OK;
-    HL_TRY(hl_step_new(p, HL_STEP_OP, of->phase, of->layer, &s));
-    *s = *of;
+    HL_TRY(hl_step_again(p, of));
+    hl_step *s = &p->step[p->steps - 1];
     for (int a = 0; a < 3; a++) {
         for (size_t k = 0; k < HL_COUNT(written); k++) {
             s->use[written[k]].lo[a] = r[a].lo;
@@ -129,27 +127,19 @@ static halo_status add_border(hl_program *p, const hl_step *of, const hl_range i
     return HALO_OK;
 }
 
-static halo_status append(hl_program *p, const hl_step *from)
-{
-    hl_step *s;
-    HL_TRY(hl_step_new(p, from->kind, from->phase, from->layer, &s));
-    *s = *from;
-    return HALO_OK;
-}
-
 /* `finish` and the step behind it. */
 static halo_status cut(hl_program *p, const hl_step *finish, const hl_step *reader, bool *done)
 {
     hl_range inside[3];
     *done = false;
-    if (finish->kind != HL_STEP_FINISH || !can_cut(p, reader, p->transfer[finish->transfer].to)) return HALO_OK;
+    if (finish->kind != HL_STEP_FINISH || !can_cut(reader, p->transfer[finish->transfer].to)) return HALO_OK;
     for (int a = 0; a < 3; a++) inside[a] = inner(p, reader, a);
     if (!worth(p, reader, inside)) return HALO_OK;
     *done = true;
     HL_TRY(add_part(p, reader, inside));
     for (int a = 0; a < 3; a++)
         if (p->value[reader->use[HALO_X].value].mode[a] == HALO_MARGIN_KEEP) memset(p->step[p->steps - 1].use[HALO_X].margin[a], 0, sizeof(int64_t[2]));
-    HL_TRY(append(p, finish));
+    HL_TRY(hl_step_again(p, finish));
     return add_border(p, reader, inside);
 }
 
@@ -161,7 +151,7 @@ static halo_status cut_all(hl_program *p, const hl_step *old, int n)
         if (done)
             i++;
         else
-            HL_TRY(append(p, &old[i]));
+            HL_TRY(hl_step_again(p, &old[i]));
     }
     return HALO_OK;
 }
@@ -173,11 +163,8 @@ halo_status hl_pass_overlap(hl_program *p)
         if (p->step[i].kind == HL_STEP_START) start_early(p, i);
     for (int i = p->steps - 1; i >= 0; i--)
         if (p->step[i].kind == HL_STEP_FINISH) finish_late(p, i);
-    hl_step *old = p->step;
-    int n = p->steps;
-    p->step = NULL;
-    p->steps = 0;
-    p->step_cap = 0;
+    int n;
+    hl_step *old = hl_take_steps(p, &n);
     halo_status st = cut_all(p, old, n);
     free(old);
     return st;

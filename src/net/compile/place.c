@@ -182,6 +182,14 @@ halo_status hl_pass_place(hl_program *p)
     return HALO_OK;
 }
 
+hl_use hl_use_bordered(int value, const hl_border *b)
+{
+    hl_use u = hl_use_of(value);
+    memcpy(u.margin, b->margin, sizeof(u.margin));
+    u.near = b->any;
+    return u;
+}
+
 hl_use hl_use_window(const hl_program *p, int layer, int value)
 {
     const hl_layer *l = hl_layer_of(p, layer);

@@ -25,10 +25,7 @@ halo_status hl_transposed_op(hl_program *p, int layer, hl_step **step)
 static hl_use use_gradient(const hl_program *p, int layer, int dy)
 {
     const hl_border b = hl_gradient_margin(p, layer);
-    hl_use u = hl_use_of(dy);
-    memcpy(u.margin, b.margin, sizeof(u.margin));
-    u.near = b.any;
-    return u;
+    return hl_use_bordered(dy, &b);
 }
 
 /* The op's weight gradients alone: its DY is the layer's input, of which no bias has a gradient. */
