@@ -39,6 +39,8 @@ const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_UPDATE] = &hl_cpu_update,
     [HALO_OP_CAST] = &hl_cpu_cast,
     [HALO_OP_BIAS_BWD] = &hl_cpu_bias_bwd,
+    [HALO_OP_CONV_POOL_FWD] = &hl_cpu_conv_pool_fwd,
+    [HALO_OP_ACT_POOL_BWD] = &hl_cpu_act_pool_bwd,
 };
 
 const struct hl_kern *hl_cpu_kern(hl_isa isa)

@@ -10,7 +10,7 @@
 
 extern const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS];
 
-extern const halo_op_class hl_cpu_pool_fwd, hl_cpu_pool_bwd;
+extern const halo_op_class hl_cpu_pool_fwd, hl_cpu_pool_bwd, hl_cpu_act_pool_bwd;
 extern const halo_op_class hl_cpu_norm_stats, hl_cpu_norm_apply, hl_cpu_norm_bwd_stats, hl_cpu_norm_bwd_apply;
 extern const halo_op_class hl_cpu_act_fwd, hl_cpu_act_bwd, hl_cpu_add;
 extern const halo_op_class hl_cpu_copy, hl_cpu_cast, hl_cpu_flatten, hl_cpu_unflatten, hl_cpu_margin;

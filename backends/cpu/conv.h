@@ -11,10 +11,11 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kern/conv.h"
+#include "backends/cpu/kern/kern.h"
 
 struct hl_onednn;
 
-extern const halo_op_class hl_cpu_conv_fwd, hl_cpu_conv_bwd_data, hl_cpu_conv_bwd_weights, hl_cpu_conv_image;
+extern const halo_op_class hl_cpu_conv_fwd, hl_cpu_conv_pool_fwd, hl_cpu_conv_bwd_data, hl_cpu_conv_bwd_weights, hl_cpu_conv_image;
 
 enum { HL_CONV_TAPS = 32 }; /* longest kernel along one dimension */
 
@@ -66,6 +67,29 @@ const hl_conv_kern *hl_conv_kern_for(const hl_cpu_device *dev, halo_layout layou
 /* out, a whole dense allocation `to` with a margin, = from's box and its own margin, zeros around. Equal extents and layouts. */
 void hl_conv_pad(const hl_cpu_device *dev, const halo_operand *from, const halo_operand *to, const float *in, float *out);
 
+/* ---------------------------------------------------------------------------------------------------------------- pooling */
+
+enum { HL_POOL_CELLS = 64 }; /* of a pooling window that a convolution takes with it */
+
+/* Pooling in the same pass (conv_pool.c). */
+typedef struct hl_conv_pool {
+    int cells; /* of a window; 0: no pooling */
+    bool saved;
+    int64_t side[3], channels;
+    hl_strides ys, as; /* of Y and AUX */
+    int64_t y_first, a_first;
+    hl_pool_saved how;
+    int64_t offset[HL_POOL_CELLS];
+    int32_t index[HL_POOL_CELLS];
+} hl_conv_pool;
+
+/* Of a description with or without: false where it cannot be. `conv` is the convolution alone, its Y a dense tensor that does not exist. */
+bool hl_conv_pool_of(const halo_op_desc *d, hl_conv_pool *p, halo_op_desc *conv);
+/* Steps along d h w, in floats, where the convolution leaves its cells. */
+void hl_conv_pool_lay(hl_conv_pool *p, const int64_t step[3]);
+/* Neighbouring windows along w, the first of them output `at` (n, first channel of a block, d, h, w), from the cells at z. y, aux: the allocations. */
+void hl_conv_pool_row(const hl_conv_pool *p, const struct hl_kern *kern, const float *z, int64_t cells, const int64_t at[HALO_DIMS], float *y, uint8_t *aux);
+
 /* ----------------------------------------------------------------------------------------------------------------- gather */
 
 /* One dimension of one phase: outputs out0 + j out_step, 0 <= j < n; tap t reads input j in_step + off[t], and is number k[t] of the image. */
@@ -88,6 +112,7 @@ typedef struct hl_gather_spec {
     bool stream; /* store past the caches where the weights allow one pass */
     halo_act act;
     float slope;
+    hl_conv_pool pool; /* out then is of the convolution alone */
 } hl_gather_spec;
 
 /* Candidate ids of the gathers: bits. */
@@ -101,7 +126,8 @@ halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gathe
 size_t hl_gather_scratch(const hl_gather *g);
 /* items and efficiency of a candidate */
 void hl_gather_share(const hl_gather *g, halo_candidate *out);
-void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch);
+/* aux: with pooling that saves */
+void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, uint8_t *aux, void *scratch);
 void hl_gather_free(hl_gather *g);
 
 /* conv_onednn.c: library candidates for dense operands, ids from HL_ONEDNN_ID on; none where the build has no oneDNN. */

@@ -159,7 +159,7 @@ static halo_status bwd_run(halo_plan *plan, const halo_op_args *args)
         return HALO_OK;
     }
     const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
-    hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], bias, args->ptr[HALO_DX], args->scratch);
+    hl_gather_run(p->gather, args->ptr[HALO_DY], args->ptr[HALO_WT], bias, args->ptr[HALO_DX], NULL, args->scratch);
     return HALO_OK;
 }
 

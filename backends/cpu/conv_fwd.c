@@ -32,8 +32,11 @@ static int fwd_image(halo_layout x, int lanes)
     return hl_image_of(x == HALO_NDHWC ? HL_IMAGE_LAST8 : x == HALO_NCDHW ? HL_IMAGE_PLAIN8 : HL_IMAGE_FWD8, lanes);
 }
 
-static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv_shape *s, hl_gather_dim dim[3], hl_gather_spec *spec)
+static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *fused, hl_conv_shape *s, hl_gather_dim dim[3], hl_gather_spec *spec)
 {
+    hl_conv_pool pool;
+    halo_op_desc conv, *desc = &conv;
+    if (!hl_conv_pool_of(fused, &pool, desc)) return false;
     if (!hl_conv_shape_of(desc, HALO_X, HALO_Y, s) || !hl_conv_kern_for(dev, s->y.layout)) return false;
     if (hl_layout_block(s->x.layout) > 1 && s->x.layout != s->y.layout) return false;
     fwd_dims(s, dim);
@@ -44,7 +47,8 @@ static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
                              .dims = (const hl_gather_dim(*)[3])dim,
                              .accumulate = desc->accumulate,
                              .act = desc->act,
-                             .slope = (float)desc->slope};
+                             .slope = (float)desc->slope,
+                             .pool = pool};
     memcpy(spec->kernel, s->w.kernel, sizeof(spec->kernel));
     return true;
 }
@@ -52,11 +56,11 @@ static bool fwd_spec(const hl_cpu_device *dev, const halo_op_desc *desc, hl_conv
 /* Fills one candidate from a trial plan; false when it cannot be made. */
 static bool fwd_candidate(hl_cpu_device *dev, const hl_conv_shape *s, const hl_gather_spec *spec, halo_candidate *out)
 {
-    static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream"};
+    static const char *const names[] = {"direct", "direct-pad", "direct-stream", "direct-pad-stream", "direct-pool", "direct-pad-pool"};
     int id = (spec->pad ? HL_GATHER_PADDED : 0) | (spec->stream ? HL_GATHER_STREAMED : 0);
     hl_gather *g;
     if (hl_gather_make(dev, spec, &g) != HALO_OK) return false;
-    hl_cpu_candidate(&dev->super, names[id], 1, out);
+    hl_cpu_candidate(&dev->super, names[spec->pool.cells ? 4 + spec->pad : id], 1, out);
     hl_gather_share(g, out);
     out->id = id;
     out->scratch = hl_gather_scratch(g);
@@ -73,7 +77,7 @@ static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
     hl_gather_spec spec;
     int n = hl_wino_candidates(hl_cpu(dev), desc, out);
     if (fwd_spec(hl_cpu(dev), desc, &s, dim, &spec)) {
-        bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec);
+        bool inside = hl_gather_inside(&spec), large = hl_gather_large(&spec) && !spec.pool.cells;
         for (int i = 0; i < 4; i++) {
             spec.stream = i < 2;
             spec.pad = i % 2;
@@ -81,7 +85,7 @@ static int fwd_candidates(halo_device *dev, const halo_op_desc *desc, halo_candi
             n += fwd_candidate(hl_cpu(dev), &s, &spec, &out[n]);
         }
     }
-    return n + hl_onednn_candidates(hl_cpu(dev), desc, &out[n]);
+    return desc->kind == HALO_OP_CONV_POOL_FWD ? n : n + hl_onednn_candidates(hl_cpu(dev), desc, &out[n]);
 }
 
 static halo_status fwd_make(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
@@ -125,7 +129,7 @@ static halo_status fwd_run(halo_plan *plan, const halo_op_args *args)
         return HALO_OK;
     }
     const float *bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL;
-    hl_gather_run(p->gather, args->ptr[HALO_X], args->ptr[HALO_WT], bias, args->ptr[HALO_Y], args->scratch);
+    hl_gather_run(p->gather, args->ptr[HALO_X], args->ptr[HALO_WT], bias, args->ptr[HALO_Y], args->ptr[HALO_AUX], args->scratch);
     return HALO_OK;
 }
 
@@ -141,6 +145,15 @@ static void fwd_destroy(halo_plan *plan)
 
 const halo_op_class hl_cpu_conv_fwd = {
     .kind = HALO_OP_CONV_FWD,
+    .candidates = fwd_candidates,
+    .plan = fwd_make,
+    .run = fwd_run,
+    .destroy = fwd_destroy,
+};
+
+/* With pooling in the same pass (conv_pool.c). */
+const halo_op_class hl_cpu_conv_pool_fwd = {
+    .kind = HALO_OP_CONV_POOL_FWD,
     .candidates = fwd_candidates,
     .plan = fwd_make,
     .run = fwd_run,

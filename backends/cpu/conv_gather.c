@@ -17,6 +17,7 @@ enum {
     CHUNK_WEIGHTS = 256 * 1024, /* bytes of weights that stay in the second-level cache */
     LINE_WEIGHTS = 80 * 1024, /* bytes of weights along one line of narrow tiles, measured */
     NARROW_TILE = 4,
+    STRIP = 128 * 1024, /* bytes of outputs that wait for pooling */
     LARGE_OUTPUT = 32 * 1024 * 1024,
     ITEMS_PER_THREAD = 8
 };
@@ -189,11 +190,14 @@ static void choose_tile(hl_gather *g, gather_phase *p)
     if (p->tile[1] == n[1]) p->tile[0] = hl_min64(room / n[1], n[0]);
 }
 
+/* Outputs along d or h are cut at multiples of this. */
+static int64_t unit_of(const hl_gather *g, const gather_phase *p, int k) { return g->pool.cells ? g->pool.side[k] : p->tile[k]; }
+
 /* Parts of d and h so that there are items enough for all threads. */
 static void split_phase(const hl_gather *g, gather_phase *p)
 {
     int64_t want = (int64_t)g->dev->threads * ITEMS_PER_THREAD, have = g->samples * (g->together ? 1 : g->ngroups);
-    int64_t d = hl_div_up(p->dim[0].n, p->tile[0]), h = hl_div_up(p->dim[1].n, p->tile[1]);
+    int64_t d = hl_div_up(p->dim[0].n, unit_of(g, p, 0)), h = hl_div_up(p->dim[1].n, unit_of(g, p, 1));
     p->split[0] = hl_min64(d, hl_div_up(want, have));
     p->split[1] = hl_min64(h, hl_div_up(want, have * p->split[0]));
     p->items = p->dim[2].n > 0 && d > 0 && h > 0 ? have * p->split[0] * p->split[1] : 0;
@@ -217,7 +221,7 @@ static halo_status make_phase(hl_gather *g, const hl_gather_spec *s, int index)
 
 static halo_status make_groups(hl_gather *g, int group_v)
 {
-    int64_t tail = g->out.ext[HALO_C] % g->kern->lanes;
+    int64_t tail = g->out.ext[HALO_C] % g->kern->lanes; /* with pooling the allocation is imagined, and has no other channels */
     bool shared = tail && g->out.lo[HALO_C] + g->out.ext[HALO_C] < g->out.alloc[HALO_C];
     int64_t plain = g->blocks - shared;
     HL_TRY(hl_calloc(g->dev->super.ctx, (size_t)g->blocks, sizeof(*g->group), "convolution groups", &g->group));
@@ -254,7 +258,23 @@ static void size_scratch(hl_gather *g)
     g->edge_floats = hl_round_up(g->edge_floats, 16);
     g->tile_floats = HL_TILE_P * lanes;
     g->bias_floats = g->blocks * lanes;
-    g->thread_bytes = 2 * hl_round_up(g->max_rows * (int64_t)sizeof(hl_conv_row), 64) + (g->edge_floats + g->tile_floats) * 4 + g->max_rows * 4;
+    g->thread_bytes = 2 * hl_round_up(g->max_rows * (int64_t)sizeof(hl_conv_row), 64) + (g->edge_floats + g->tile_floats + g->strip_floats) * 4 + g->max_rows * 4;
+}
+
+/* A strip is one window deep and all of w wide: as many windows along h as fit the cache, for the blocks that one item computes. */
+static void size_strip(hl_gather *g, int group_v)
+{
+    const int64_t *side = g->pool.side, lanes = g->kern->lanes, width = g->out.ext[HALO_W], blocks = g->together ? g->blocks : group_v;
+    int64_t bytes = blocks * side[0] * side[1] * width * lanes * 4, most = g->out.ext[HALO_H] / side[1];
+    g->strip = hl_max64(1, hl_min64(most, STRIP / bytes));
+    g->os.s[HALO_W] = lanes;
+    g->os.s[HALO_H] = width * lanes;
+    g->os.s[HALO_D] = g->strip * side[1] * g->os.s[HALO_H];
+    g->os.s[HALO_C] = side[0] * g->os.s[HALO_D];
+    g->os.s[HALO_N] = 0;
+    g->out_origin = 0;
+    g->strip_floats = hl_round_up(blocks * g->os.s[HALO_C], 16);
+    hl_conv_pool_lay(&g->pool, (const int64_t[]){g->os.s[HALO_D], g->os.s[HALO_H], g->os.s[HALO_W]});
 }
 
 static void start_gather(hl_gather *g, hl_cpu_device *dev, const hl_gather_spec *s)
@@ -268,6 +288,7 @@ static void start_gather(hl_gather *g, hl_cpu_device *dev, const hl_gather_spec 
     g->accumulate = s->accumulate;
     g->act = s->act;
     g->slope = s->slope;
+    g->pool = s->pool;
     g->is = hl_operand_strides(&g->padded);
     g->os = hl_operand_strides(&g->out);
     g->in_origin = hl_box_offset(&g->padded);
@@ -295,7 +316,8 @@ halo_status hl_gather_make(hl_cpu_device *dev, const hl_gather_spec *s, hl_gathe
     HL_GOTO(st, make_groups(g, group_v), undo_gather);
     g->w_vec = hl_image_terms(s->image, s->in.ext[HALO_C], s->kernel) * g->kern->lanes;
     g->together = g->w_vec * g->blocks * 4 <= WHOLE_WEIGHTS;
-    g->stream = s->stream && g->together;
+    g->stream = s->stream && g->together && !g->pool.cells;
+    if (g->pool.cells) size_strip(g, group_v);
     g->chunk_terms = g->together ? INT64_MAX : CHUNK_WEIGHTS / (group_v * g->kern->lanes * 4);
     g->line_terms = g->kern->max_p[group_v] <= NARROW_TILE ? LINE_WEIGHTS / (group_v * g->kern->lanes * 4) : INT64_MAX;
     for (int i = 0; i < s->phases; i++)
@@ -330,8 +352,8 @@ gather_item hl_gather_item(const hl_gather *g, int64_t item)
     const gather_phase *p = &g->phase[phase];
     int64_t h = item % p->split[1], d = item / p->split[1] % p->split[0], rest = item / (p->split[0] * p->split[1]);
     gather_item i = {.phase = p, .n = rest % g->samples, .group1 = g->ngroups};
-    i.d = tile_range(p->dim[0].n, p->tile[0], p->split[0], d);
-    i.h = tile_range(p->dim[1].n, p->tile[1], p->split[1], h);
+    i.d = tile_range(p->dim[0].n, unit_of(g, p, 0), p->split[0], d);
+    i.h = tile_range(p->dim[1].n, unit_of(g, p, 1), p->split[1], h);
     if (!g->together) {
         i.group0 = (int)(rest / g->samples);
         i.group1 = i.group0 + 1;

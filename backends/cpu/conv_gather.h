@@ -49,6 +49,8 @@ struct hl_gather {
     bool pad, accumulate, stream;
     halo_act act;
     float slope;
+    hl_conv_pool pool;
+    int64_t strip, strip_floats; /* pooling: outputs along h of a strip, whose cells lie in the thread's memory first */
 };
 
 /* One piece of work: a box of outputs of one sample and the groups of output blocks group0 <= . < group1. */

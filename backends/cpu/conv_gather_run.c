@@ -20,8 +20,12 @@ typedef struct worker {
     float *out;
     hl_conv_row *rows, *edge_rows; /* [max_rows] of a line near the border; of a tile at the edge */
     int32_t *which;                /* [max_rows] their numbers in the phase's list */
-    float *edge, *tile;
+    float *edge, *tile, *strip;
     bool stream;
+    int block0;         /* pooling: the first block of `out`, which is the strip then, and begins with the cell ... */
+    int64_t d0, h0;
+    float *pooled;      /* and what it becomes */
+    uint8_t *aux;
 } worker;
 
 /* A box of output positions, and the part of the weights that meets it. */
@@ -104,7 +108,7 @@ static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, enum hl
         hl_conv_tile_fn *fn = g->kern->tile[step][o->ov][np];
         t->w = k->image + o->block * g->w_vec;
         t->bias = k->bias + o->block * lanes;
-        t->y = y + o->block * t->y_vec;
+        t->y = y + (o->block - k->block0) * t->y_vec;
         t->stream = k->stream && a->first && a->last && !o->shared;
         if (o->shared)
             shared_tile(k, t, fn, g->out.ext[HALO_C] - o->block * lanes, np, list);
@@ -276,7 +280,7 @@ static void run_task(const worker *k, const task *a)
         for (int64_t h = a->h0; h < a->h1; h += p->tile[1]) {
             list_line(k, a, d, h, &l);
             l.x = k->in + hl_offset(&g->is, a->n, 0, d * dim[0].in_step, h * dim[1].in_step, 0);
-            l.y = k->out + hl_offset(&g->os, a->n, 0, dim[0].out0 + d * dim[0].out_step, dim[1].out0 + h * dim[1].out_step, dim[2].out0);
+            l.y = k->out + hl_offset(&g->os, a->n, 0, dim[0].out0 + d * dim[0].out_step - k->d0, dim[1].out0 + h * dim[1].out_step - k->h0, dim[2].out0);
             if (lines)
                 run_lines(k, a, &l, hl_min64(p->tile[0], a->d1 - d), hl_min64(p->tile[1], a->h1 - h));
             else
@@ -298,12 +302,46 @@ static void run_chunks(const worker *k, task *a)
     } while (a->row1 < p->nrows);
 }
 
+/* The task's cells, which are in the strip, into the outputs. */
+static void pool_strip(const worker *k, const task *a)
+{
+    const hl_gather *g = k->g;
+    const int64_t *side = g->pool.side, rows = (a->h1 - a->h0) / side[1], width = g->out.ext[HALO_W] / side[2];
+    const gather_group *last = &g->group[a->group1 - 1];
+    for (int64_t b = k->block0; b < last->block + last->ov; b++)
+        for (int64_t h = 0; h < rows; h++) {
+            const int64_t at[HALO_DIMS] = {a->n, b * g->kern->lanes, a->d0 / side[0], a->h0 / side[1] + h, 0};
+            const float *z = k->strip + (b - k->block0) * g->os.s[HALO_C] + h * side[1] * g->os.s[HALO_H];
+            hl_conv_pool_row(&g->pool, g->dev->kern, z, width, at, k->pooled, k->aux);
+        }
+}
+
+static void run_pooled(worker *k, const task *all)
+{
+    const int64_t *side = k->g->pool.side, high = k->g->strip * side[1];
+    task a = *all;
+    k->out = k->strip;
+    k->block0 = (int)k->g->group[all->group0].block;
+    for (a.d0 = all->d0; a.d0 < all->d1; a.d0 += side[0])
+        for (a.h0 = all->h0; a.h0 < all->h1; a.h0 += high) {
+            a.d1 = a.d0 + side[0];
+            a.h1 = hl_min64(a.h0 + high, all->h1);
+            k->d0 = a.d0;
+            k->h0 = a.h0;
+            run_chunks(k, &a);
+            pool_strip(k, &a);
+        }
+}
+
 static void run_item(worker *k, int64_t item)
 {
     gather_item i = hl_gather_item(k->g, item);
     k->p = i.phase;
     task a = {.n = i.n, .d0 = i.d.lo, .d1 = i.d.hi, .h0 = i.h.lo, .h1 = i.h.hi, .group0 = i.group0, .group1 = i.group1};
-    run_chunks(k, &a);
+    if (k->g->pool.cells)
+        run_pooled(k, &a);
+    else
+        run_chunks(k, &a);
 }
 
 /* --------------------------------------------------------------------------------------------------------------------- run */
@@ -315,11 +353,12 @@ static worker start_worker(const hl_gather *g, char *scratch, int thread)
     worker k = {.g = g, .rows = (hl_conv_row *)at, .edge_rows = (hl_conv_row *)(at + rows)};
     k.edge = (float *)(at + 2 * rows);
     k.tile = k.edge + g->edge_floats;
-    k.which = (int32_t *)(k.tile + g->tile_floats);
+    k.strip = k.tile + g->tile_floats;
+    k.which = (int32_t *)(k.strip + g->strip_floats);
     return k;
 }
 
-void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, void *scratch)
+void hl_gather_run(const hl_gather *g, const float *in, const float *image, const float *bias, float *out, uint8_t *aux, void *scratch)
 {
     float *own_bias = (float *)hl_round_up((int64_t)(intptr_t)scratch, 64), *padded = own_bias + hl_round_up(g->bias_floats, 16);
     char *threads = (char *)(padded + g->pad_floats);
@@ -341,6 +380,8 @@ void hl_gather_run(const hl_gather *g, const float *in, const float *image, cons
         k.image = image;
         k.bias = bias ? own_bias : NULL;
         k.out = out + g->out_origin;
+        k.pooled = out;
+        k.aux = aux;
         k.stream = g->stream && (uintptr_t)k.out % ((size_t)g->kern->lanes * sizeof(float)) == 0;
 #pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < items; i++) run_item(&k, i);

@@ -22,6 +22,7 @@ cpu_kern_sources = \
 
 if BACKEND_CPU
 libhalo_core_la_SOURCES += \
+	backends/cpu/act_pool.c \
 	backends/cpu/bias.c \
 	backends/cpu/classes.c \
 	backends/cpu/classes.h \

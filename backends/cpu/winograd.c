@@ -75,6 +75,7 @@ struct hl_wino {
     bool shared;
     int64_t run, batch;        /* groups of tiles of one item; of a batch */
     int team;                  /* threads */
+    hl_conv_pool pool;         /* of the tiles' outputs, each in its thread's hands: m is a multiple of the windows' sides */
 };
 
 /* -------------------------------------------------------------------------------------------------------------------- tiles */
@@ -151,11 +152,40 @@ static void multiply(const hl_wino *p, int64_t g0, int64_t g1, int64_t o, const 
         }
 }
 
+/* Where results go: y and, with pooling, the allocations of Y and AUX. */
+typedef struct target {
+    float *y;
+    uint8_t *aux;
+} target;
+
+/* The windows of a tile, whose outputs become a cube first. */
+static void pool_tile(const hl_wino *p, tile k, int64_t b, const float *points, int64_t step, const float *bias, target to)
+{
+    float cube[4 * 4 * 4 * 16];
+    const int64_t m = p->m, block = p->kern->block, *side = p->pool.side;
+    hl_wino_out out = {.y = cube, .y_d = m * m * block, .y_h = m * block, .n = {p->m, p->m, p->m}, .live = (int)block, .bias = bias};
+    out.leaky = p->leaky;
+    out.slope = p->slope;
+    int64_t n[3];
+    for (int i = 0; i < 3; i++) n[i] = hl_min64(m, p->out.ext[HALO_D + i] - k.at[i]) / side[i];
+    p->kern->output(p->m, points, step, &out);
+    for (int64_t d = 0; d < n[0]; d++)
+        for (int64_t h = 0; h < n[1]; h++) {
+            const int64_t at[HALO_DIMS] = {k.n, b * block, k.at[0] / side[0] + d, k.at[1] / side[1] + h, k.at[2] / side[2]};
+            hl_conv_pool_row(&p->pool, p->dev->kern, cube + d * side[0] * out.y_d + h * side[1] * out.y_h, n[2], at, to.y, to.aux);
+        }
+}
+
 /* Outputs of tile t in channel block b from its points. */
-static void finish_tile(const hl_wino *p, int64_t t, int64_t b, const float *points, int64_t step, const float *bias, float *y)
+static void finish_tile(const hl_wino *p, int64_t t, int64_t b, const float *points, int64_t step, const float *bias, target to)
 {
     tile k = tile_of(p, t);
+    float *y = to.y;
     int64_t block = p->kern->block;
+    if (p->pool.cells) {
+        pool_tile(p, k, b, points, step, bias, to);
+        return;
+    }
     hl_wino_out out = {.y = y + hl_offset(&p->os, k.n, b * block, k.at[0], k.at[1], k.at[2]),
                        .y_d = p->os.s[HALO_D],
                        .y_h = p->os.s[HALO_H],
@@ -168,7 +198,7 @@ static void finish_tile(const hl_wino *p, int64_t t, int64_t b, const float *poi
     p->kern->output(p->m, points, step, &out);
 }
 
-static void finish(const hl_wino *p, int64_t g0, int64_t g1, int64_t o, const float *m, const float *bias, float *y)
+static void finish(const hl_wino *p, int64_t g0, int64_t g1, int64_t o, const float *m, const float *bias, target to)
 {
     const hl_wino_kern *k = p->kern;
     int64_t width = hl_wino_width(p->outs, k->block, o);
@@ -178,7 +208,7 @@ static void finish(const hl_wino *p, int64_t g0, int64_t g1, int64_t o, const fl
         if (bias) memcpy(own, bias + b * k->block, (size_t)hl_min64(k->block, p->outs - b * k->block) * sizeof(float));
         for (int64_t g = g0; g < g1; g++)
             for (int64_t r = 0; r < rows_of(p, g); r++)
-                finish_tile(p, g * k->rows + r, b, m + (g - g0) * p->m_group + r * width + i * k->block, k->rows * width, own, y);
+                finish_tile(p, g * k->rows + r, b, m + (g - g0) * p->m_group + r * width + i * k->block, k->rows * width, own, to);
     }
 }
 
@@ -186,7 +216,8 @@ static void finish(const hl_wino *p, int64_t g0, int64_t g1, int64_t o, const fl
 
 typedef struct job {
     const float *x, *image, *bias;
-    float *y, *u, *m; /* u, m: of all threads, or u of all and m of each */
+    target to;
+    float *u, *m; /* u, m: of all threads, or u of all and m of each */
 } job;
 
 static int64_t out_groups(const hl_wino *p) { return hl_div_up(p->outs, 2 * p->kern->block); }
@@ -211,7 +242,7 @@ static void run_alone(const hl_wino *p, const job *j)
             for (int64_t c = 0; c < in_blocks(p); c++) transform_group(p, j->x, g, c, u + (g - g0) * p->u_group);
         for (int64_t o = 0; o < out_groups(p); o++) {
             multiply(p, g0, g1, o, j->image, u, m);
-            finish(p, g0, g1, o, m, j->bias, j->y);
+            finish(p, g0, g1, o, m, j->bias, j->to);
         }
     }
 }
@@ -228,7 +259,7 @@ static void run_batch(const hl_wino *p, const job *j, int64_t b0, int64_t b1)
     for (int64_t i = 0; i < out_groups(p) * runs; i++) {
         int64_t o = i / runs, g0 = b0 + i % runs * p->run, g1 = hl_min64(g0 + p->run, b1);
         multiply(p, g0, g1, o, j->image, j->u + (g0 - b0) * p->u_group, m);
-        finish(p, g0, g1, o, m, j->bias, j->y);
+        finish(p, g0, g1, o, m, j->bias, j->to);
     }
 }
 
@@ -247,7 +278,7 @@ void hl_wino_run(const hl_wino *p, const halo_op_args *args)
     job j = {.x = (const float *)args->ptr[in] + hl_box_offset(&p->in),
              .image = args->ptr[HALO_WT],
              .bias = p->bias ? (const float *)args->ptr[HALO_B] + p->bias_origin : NULL,
-             .y = (float *)args->ptr[out] + hl_box_offset(&p->out),
+             .to = {(float *)args->ptr[out] + (p->pool.cells ? 0 : hl_box_offset(&p->out)), p->pool.cells ? args->ptr[HALO_AUX] : NULL},
              .u = (float *)hl_round_up((int64_t)(intptr_t)args->scratch, 64)};
     j.m = j.u + u_floats(p);
     if (p->shared)
@@ -302,9 +333,14 @@ bool hl_wino_window(const halo_window *w)
 }
 
 /* false: not for Winograd */
-static bool set_up(hl_wino *p, const hl_cpu_device *dev, const halo_op_desc *desc, int m)
+static bool set_up(hl_wino *p, const hl_cpu_device *dev, const halo_op_desc *fused, int m)
 {
     hl_conv_shape s;
+    hl_conv_pool pool;
+    halo_op_desc conv, *desc = &conv;
+    if (!hl_conv_pool_of(fused, &pool, desc)) return false;
+    for (int i = 0; pool.cells && i < 3; i++)
+        if (m % pool.side[i] != 0) return false;
     bool back = desc->kind == HALO_OP_CONV_BWD_DATA;
     if (!hl_conv_shape_of(desc, back ? HALO_DX : HALO_X, back ? HALO_DY : HALO_Y, &s) || !hl_wino_window(&s.w)) return false;
     int block = (int)hl_layout_block(s.y.layout);
@@ -328,6 +364,8 @@ static bool set_up(hl_wino *p, const hl_cpu_device *dev, const halo_op_desc *des
     if (dev->winograd > 0 && p->ins < LEAST_CHANNELS) return false;
     for (int i = 0; i < 3; i++) p->pad[i] = back ? 2 - s.w.pad_lo[i] : s.w.pad_lo[i];
     if (p->bias) p->bias_origin = hl_box_offset(&desc->t[HALO_B]);
+    p->pool = pool;
+    if (pool.cells) hl_conv_pool_lay(&p->pool, (const int64_t[]){(int64_t)m * m * block, (int64_t)m * block, block});
     lay_out(p);
     arrange(p);
     p->team = (int)hl_min64(dev->threads, items_of(p));
@@ -346,7 +384,8 @@ int hl_wino_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candid
     for (int m = 4; m >= 2; m -= 2) {
         hl_wino p;
         if (m > cap || !set_up(&p, dev, desc, m) || (dev->winograd > 0 && !pays(&p))) continue;
-        hl_cpu_candidate(&dev->super, m == 4 ? "winograd-f4" : "winograd-f2", (double)items_of(&p), &out[n]);
+        static const char *const names[2][2] = {{"winograd-f2", "winograd-f4"}, {"winograd-f2-pool", "winograd-f4-pool"}};
+        hl_cpu_candidate(&dev->super, names[p.pool.cells > 0][m == 4], (double)items_of(&p), &out[n]);
         out[n].id = HL_WINO_ID + m;
         out[n].scratch = scratch_of(&p);
         out[n].image = (int)p.image;

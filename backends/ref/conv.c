@@ -88,15 +88,86 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
     return hl_ref_offer(scratch(d, &d->t[HALO_X], &d->t[HALO_Y]), out);
 }
 
+/* What the convolution in front of pooling windows side by side computes. */
+static halo_operand unpooled(const halo_op_desc *d)
+{
+    halo_operand z = d->t[HALO_Y];
+    for (int k = 0; d->kind == HALO_OP_CONV_POOL_FWD && k < 3; k++) {
+        z.ext[HALO_D + k] *= d->pool_side[k];
+        z.margin[k][0] = z.margin[k][1] = 0;
+    }
+    return z;
+}
+
+static int pooled_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    int64_t side = 1;
+    for (int k = 0; k < 3; k++)
+        if (d->pool_side[k] < 1 || !hl_mul64(side, d->pool_side[k], &side)) return 0;
+    if (!REF_HAVE(d, HALO_X, HALO_WT, HALO_Y) || side > 256 || !hl_ref_like(&d->t[HALO_AUX], &d->t[HALO_Y])) return 0;
+    if (d->t[HALO_AUX].dtype != HALO_NONE && (d->t[HALO_AUX].dtype != HALO_U8 || (d->pool == HALO_POOL_AVG && side > 8))) return 0;
+    const halo_operand *y = &d->t[HALO_Y];
+    if (hl_ref_room(hl_ref_room(y->ext[HALO_C], y->ext[HALO_D], 0), hl_ref_room(y->ext[HALO_H], y->ext[HALO_W], 0), 0) > INT64_MAX / side) return 0;
+    halo_operand z = unpooled(d);
+    return hl_ref_offer(hl_ref_room(2, hl_ref_sample_size(y), scratch(d, &d->t[HALO_X], &z)), out);
+}
+
+/* The window of z that begins at `first`: its pooled value, and what is saved of it. z's rows are e[2] apart. */
+static double pool_window(const halo_op_desc *d, const int64_t e[3], const double *first, double *saved)
+{
+    const int64_t *side = d->pool_side;
+    double best = *first, sum = 0;
+    int64_t arg = 0, bits = 0, k = 0;
+    for (int64_t i = 0; i < side[0]; i++)
+        for (int64_t j = 0; j < side[1]; j++)
+            for (int64_t w = 0; w < side[2]; w++, k++) {
+                double z = first[(i * e[1] + j) * e[2] + w];
+                sum += z;
+                if (k < 8 && z > 0) bits |= 1 << k;
+                if (!(z > best)) continue;
+                best = z;
+                arg = k;
+            }
+    bool max = d->pool == HALO_POOL_MAX;
+    *saved = (double)(max ? arg : bits);
+    return max ? best : sum / (double)k;
+}
+
+static void pool_sample(const halo_op_desc *d, const int64_t e[3], const double *z, double *y, double *saved)
+{
+    const int64_t *p = d->t[HALO_Y].ext;
+    for (int64_t c = 0; c < p[HALO_C]; c++)
+        for (int64_t i = 0; i < p[HALO_D]; i++)
+            for (int64_t j = 0; j < p[HALO_H]; j++)
+                for (int64_t k = 0; k < p[HALO_W]; k++) {
+                    int64_t at = ((c * e[0] + i * d->pool_side[0]) * e[1] + j * d->pool_side[1]) * e[2] + k * d->pool_side[2];
+                    *y++ = pool_window(d, e, z + at, saved++);
+                }
+}
+
+/* z: a sample of the convolution; pooled: room for the pooled one, and what is saved */
+static void put_pooled(const halo_op_desc *d, const hl_ref_shape *s, const hl_ref_view *y, const hl_ref_view *aux, int64_t n, const double *z,
+                       double *pooled)
+{
+    double *saved = pooled + hl_ref_sample_size(y->op);
+    pool_sample(d, s->p, z, pooled, saved);
+    hl_ref_pack_box(y, n, pooled);
+    if (aux->op) hl_ref_pack_box(aux, n, saved);
+}
+
 static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
-    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y);
+    hl_ref_view x = hl_ref_operand(plan, args, HALO_X), y = hl_ref_operand(plan, args, HALO_Y), aux = hl_ref_operand(plan, args, HALO_AUX);
     hl_ref_view wt = hl_ref_operand(plan, args, HALO_WT), bias = hl_ref_operand(plan, args, HALO_B);
-    hl_ref_shape s = shape_of(&d->window, x.op, y.op);
+    const halo_operand z = unpooled(d);
+    hl_ref_shape s = shape_of(&d->window, x.op, &z);
+    bool pooled = d->kind == HALO_OP_CONV_POOL_FWD;
     int64_t weights = s.o * s.i * s.taps, points = s.o * volume(s.p);
     int64_t *tap = args->scratch;
-    double *w = (double *)args->scratch + s.taps, *b = w + weights, *ys = b + s.o, *xs = ys + points;
+    double *w = (double *)args->scratch + s.taps, *b = w + weights, *own = b + s.o;
+    double *ys = own + (pooled ? 2 * hl_ref_sample_size(y.op) : 0), *xs = ys + points;
     hl_ref_taps(&s, tap);
     hl_ref_read_flat(&wt, 0, weights, w);
     memset(b, 0, (size_t)s.o * sizeof(*b));
@@ -106,12 +177,16 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
         fill_bias(b, s.o, points / s.o, ys);
         hl_ref_correlate(&s, tap, w, xs, ys);
         for (int64_t p = 0; p < points; p++) ys[p] = hl_ref_activate(d->act, d->slope, ys[p]);
-        hl_ref_pack_box(&y, n, ys);
+        if (pooled)
+            put_pooled(d, &s, &y, &aux, n, ys, own);
+        else
+            hl_ref_pack_box(&y, n, ys);
     }
     return HALO_OK;
 }
 
 REF_CLASS(hl_ref_conv_fwd, HALO_OP_CONV_FWD, forward_candidates, forward_run);
+REF_CLASS(hl_ref_conv_pool_fwd, HALO_OP_CONV_POOL_FWD, pooled_candidates, forward_run);
 
 /* ------------------------------------------------------------------------------------------------------ backward data */
 

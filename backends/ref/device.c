@@ -72,6 +72,8 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
     [HALO_OP_UPDATE] = &hl_ref_update,
     [HALO_OP_CAST] = &hl_ref_cast,
     [HALO_OP_BIAS_BWD] = &hl_ref_bias_bwd,
+    [HALO_OP_CONV_POOL_FWD] = &hl_ref_conv_pool_fwd,
+    [HALO_OP_ACT_POOL_BWD] = &hl_ref_act_pool_bwd,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- device */

@@ -20,7 +20,7 @@ double hl_ref_activate(halo_act act, double slope, double x)
     return x;
 }
 
-static double derivative(halo_act act, double slope, double y)
+double hl_ref_derivative(halo_act act, double slope, double y)
 {
     switch (act) {
     case HALO_ACT_LEAKY_RELU: return y > 0 ? 1 : slope;
@@ -69,7 +69,7 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
         hl_ref_read(&y, &r, a);
         hl_ref_read(&dy, &r, g);
         if (plan->d.accumulate) hl_ref_read(&dx, &r, old);
-        for (int64_t i = 0; i < r.count; i++) g[i] = old[i] + g[i] * derivative(plan->d.act, plan->d.slope, a[i]);
+        for (int64_t i = 0; i < r.count; i++) g[i] = old[i] + g[i] * hl_ref_derivative(plan->d.act, plan->d.slope, a[i]);
         hl_ref_write(&dx, &r, g);
     }
     return HALO_OK;

@@ -198,3 +198,63 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 }
 
 REF_CLASS(hl_ref_pool_bwd, HALO_OP_POOL_BWD, backward_candidates, backward_run);
+
+/* ---------------------------------------------------------------------------------- with the activation in front of it */
+
+static bool side_by_side(const halo_window *w)
+{
+    for (int k = 0; k < 3; k++)
+        if (w->kernel[k] < 1 || w->stride[k] != w->kernel[k] || w->dilation[k] != 1) return false;
+    return true;
+}
+
+static bool two_valued(halo_act act) { return act == HALO_ACT_RELU || act == HALO_ACT_LEAKY_RELU; }
+
+static int act_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE;
+    if (!REF_HAVE(d, HALO_DY, HALO_DX) || !fits(d, &d->t[HALO_DX], &d->t[HALO_DY]) || !side_by_side(&d->window) || d->accumulate) return 0;
+    if (!hl_ref_like(&d->t[HALO_Y], &d->t[HALO_DY]) || (!max && !constant && !two_valued(d->act))) return 0;
+    bool aux = d->t[HALO_AUX].dtype == HALO_U8, y = d->t[HALO_Y].dtype != HALO_NONE;
+    if (!aux && (max || !constant)) return 0;
+    if (max && !constant && !y) return 0;
+    return volume(d->window.kernel) <= (max ? 256 : constant ? INT32_MAX : 8) ? hl_ref_offer(0, out) : 0;
+}
+
+/* Of the cell that is tap t of a window with this output and this saved. */
+static double act_share(const halo_op_desc *d, double y, int64_t saved, int64_t t)
+{
+    if (d->pool == HALO_POOL_MAX) return t == saved ? hl_ref_derivative(d->act, d->slope, y) : 0;
+    return hl_ref_derivative(d->act, d->slope, t < 8 && saved >> t & 1 ? 1 : -1) / (double)volume(d->window.kernel);
+}
+
+static double act_gradient(const halo_op_desc *d, const hl_ref_view v[3], int64_t n, int64_t c, const int64_t q[3])
+{
+    int64_t p[3], tap = 0;
+    for (int k = 0; k < 3; k++) {
+        int64_t at = q[k] + d->window.pad_lo[k], side = d->window.kernel[k];
+        if (at < 0 || at / side >= v[0].op->ext[HALO_D + k]) return 0;
+        p[k] = at / side;
+        tap = tap * side + at % side;
+    }
+    double y = v[1].op ? hl_ref_get(&v[1], n, c, p[0], p[1], p[2]) : 0;
+    int64_t saved = v[2].op ? (int64_t)hl_ref_get(&v[2], n, c, p[0], p[1], p[2]) : 0;
+    return hl_ref_get(&v[0], n, c, p[0], p[1], p[2]) * act_share(d, y, saved, tap);
+}
+
+static halo_status act_run(halo_plan *plan, const halo_op_args *args)
+{
+    hl_ref_view dx = hl_ref_operand(plan, args, HALO_DX);
+    hl_ref_view v[3] = {hl_ref_operand(plan, args, HALO_DY), hl_ref_operand(plan, args, HALO_Y), hl_ref_operand(plan, args, HALO_AUX)};
+    const int64_t *e = dx.op->ext;
+    for (int64_t n = 0; n < e[HALO_N]; n++)
+        for (int64_t c = 0; c < e[HALO_C]; c++)
+            for (int64_t i = 0; i < volume(e + HALO_D); i++) {
+                const int64_t q[3] = {i / e[HALO_W] / e[HALO_H], i / e[HALO_W] % e[HALO_H], i % e[HALO_W]};
+                hl_ref_set(&dx, n, c, q[0], q[1], q[2], act_gradient(&plan->d, v, n, c, q));
+            }
+    return HALO_OK;
+}
+
+REF_CLASS(hl_ref_act_pool_bwd, HALO_OP_ACT_POOL_BWD, act_candidates, act_run);

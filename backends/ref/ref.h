@@ -70,6 +70,8 @@ void hl_ref_correlate(const hl_ref_shape *s, const int64_t *tap, const double *w
 void hl_ref_correlate_weights(const hl_ref_shape *s, const int64_t *tap, const double *x, const double *dy, double *dw);
 
 double hl_ref_activate(halo_act act, double slope, double x);
+/* Of an activation whose output is y. */
+double hl_ref_derivative(halo_act act, double slope, double y);
 
 /* --- making classes */
 
@@ -90,8 +92,8 @@ void hl_ref_destroy(halo_plan *plan);
     const halo_op_class name = {                                                                             \
         .kind = op_kind, .candidates = candidates_fn, .plan = hl_ref_plan, .run = run_fn, .destroy = hl_ref_destroy}
 
-extern const halo_op_class hl_ref_conv_fwd, hl_ref_conv_bwd_data, hl_ref_conv_bwd_weights, hl_ref_conv_image, hl_ref_bias_bwd;
-extern const halo_op_class hl_ref_pool_fwd, hl_ref_pool_bwd;
+extern const halo_op_class hl_ref_conv_fwd, hl_ref_conv_pool_fwd, hl_ref_conv_bwd_data, hl_ref_conv_bwd_weights, hl_ref_conv_image, hl_ref_bias_bwd;
+extern const halo_op_class hl_ref_pool_fwd, hl_ref_pool_bwd, hl_ref_act_pool_bwd;
 extern const halo_op_class hl_ref_norm_stats, hl_ref_norm_apply, hl_ref_norm_bwd_stats, hl_ref_norm_bwd_apply;
 extern const halo_op_class hl_ref_act_fwd, hl_ref_act_bwd, hl_ref_add, hl_ref_dropout;
 extern const halo_op_class hl_ref_copy, hl_ref_cast, hl_ref_margin, hl_ref_flatten, hl_ref_unflatten;

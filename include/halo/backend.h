@@ -144,6 +144,15 @@ typedef enum halo_op_kind {
     /* db[c] = sum over n,d,h,w of dy: the bias's gradient where no other op reads dy's box as DY (a transposed convolution, whose backward-weights
      * has it as X). A reduction of its own rather than a mode of backward-weights: it is one pass at the speed of memory. `accumulate`: += */
     HALO_OP_BIAS_BWD, /* DY DB */
+    /* A convolution, its activation and pooling windows of pool_side cells that lie side by side, in one pass:
+     * y[n,o,p] = max or mean over k < pool_side of z[n,o,p pool_side + k], z = act(conv) as CONV_FWD has it; what z has beyond the last window is not
+     * computed. AUX u8: max, the index in the window of its first largest cell; avg, of windows of at most 8 cells: bit k is set where the window's cell k
+     * is above 0, which is all that the derivatives of relu and leaky relu ask of it. */
+    HALO_OP_CONV_POOL_FWD, /* X WT B? Y AUX? */
+    /* Backward of such windows (kernel = stride, no dilation, `window`) and of the activation before them: dx[q] = act'(z[q]) dy[p] for q the winner
+     * of window p (max, with act' from y[p] = z[q]) or act'(z[q]) dy[p] / cells (avg, with act' from bit k of AUX where it has two values, else a
+     * constant); all other cells of dx's box become 0. Windows may reach out of the box: it then is a part of the tensor. */
+    HALO_OP_ACT_POOL_BWD, /* DY Y? AUX? DX */
     HALO_OP_KINDS
 } halo_op_kind;
 
@@ -182,6 +191,7 @@ typedef struct halo_op_desc {
     halo_act act;               /* act; fused activation of conv, linear, norm */
     double slope;               /* leaky relu: negative slope; scale: factor */
     halo_pool pool;
+    int64_t pool_side[3]; /* conv-pool: cells of a pooling window */
     bool count_pad;    /* average pooling counts padding cells */
     bool accumulate;   /* gradient is added to what is there */
     bool inference;    /* norm: use running statistics */

@@ -34,6 +34,13 @@ static double update_flops(const halo_op_desc *d)
     return cells(d, HALO_WT) * ((adam ? 13 : 5) + 2);
 }
 
+/* Each output stands for a window of those of the convolution. */
+static double conv_pool_flops(const halo_op_desc *d)
+{
+    double cells_of_window = (double)(d->pool_side[0] * d->pool_side[1] * d->pool_side[2]);
+    return cells_of_window * (conv_flops(d, HALO_X, HALO_Y) + cells(d, HALO_Y) * (d->t[HALO_B].dtype ? 2 : 1));
+}
+
 static double flops(const halo_op_desc *d)
 {
     switch (d->kind) {
@@ -55,6 +62,8 @@ static double flops(const halo_op_desc *d)
     case HALO_OP_ACT_BWD: return 2 * cells(d, HALO_DX);
     case HALO_OP_ADD: return cells(d, HALO_Y);
     case HALO_OP_BIAS_BWD: return cells(d, HALO_DY);
+    case HALO_OP_CONV_POOL_FWD: return conv_pool_flops(d);
+    case HALO_OP_ACT_POOL_BWD: return cells(d, HALO_DY) * (d->pool == HALO_POOL_AVG ? 2 * taps(d) : 2);
     case HALO_OP_LOSS: return 5 * cells(d, HALO_X);
     case HALO_OP_SUMSQ: return 2 * cells(d, HALO_X);
     case HALO_OP_UPDATE: return update_flops(d);

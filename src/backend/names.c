@@ -31,6 +31,8 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_UPDATE] = "update",
         [HALO_OP_CAST] = "cast",
         [HALO_OP_BIAS_BWD] = "bias-bwd",
+        [HALO_OP_CONV_POOL_FWD] = "conv-pool-fwd",
+        [HALO_OP_ACT_POOL_BWD] = "act-pool-bwd",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }

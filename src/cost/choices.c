@@ -60,6 +60,7 @@ void hl_op_key(const halo_op_desc *d, hl_str *out)
         add_triple(out, "l", d->window.dilation);
         add_triple(out, "p", d->window.pad_lo);
     }
+    if (d->pool_side[0] > 0) add_triple(out, "w", d->pool_side);
     hl_str_addf(
         out, " act%d pool%d%d acc%d inf%d last%d rev%d img%d grp%" PRId64 " per%d loss%d opt%d larc%d",
         (int)d->act, (int)d->pool, d->count_pad, d->accumulate, d->inference, d->channels_last, d->reverse,

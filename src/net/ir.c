@@ -204,6 +204,8 @@ static const unsigned written[HALO_OP_KINDS] = {
     [HALO_OP_UPDATE] = BIT(HALO_WT) | BIT(HALO_M1) | BIT(HALO_M2) | BIT(HALO_STAT2),
     [HALO_OP_CAST] = BIT(HALO_Y),
     [HALO_OP_BIAS_BWD] = BIT(HALO_DB),
+    [HALO_OP_CONV_POOL_FWD] = BIT(HALO_Y) | BIT(HALO_AUX),
+    [HALO_OP_ACT_POOL_BWD] = BIT(HALO_DX),
 };
 /* Written roles whose old content matters even without `accumulate`. */
 static const unsigned changed[HALO_OP_KINDS] = {

@@ -95,7 +95,7 @@ static int trials_of(halo_op_kind kind)
 {
     const char *text = getenv("HALO_TRIALS"), *sanitizer = getenv("HALO_SANITIZER");
     int n = text ? (int)strtol(text, NULL, 10) : 32;
-    if (!text && kind <= HALO_OP_CONV_BWD_WEIGHTS) n *= 2;
+    if (!text && (kind <= HALO_OP_CONV_BWD_WEIGHTS || kind == HALO_OP_CONV_POOL_FWD)) n *= 2;
     return !text && sanitizer && *sanitizer ? (n + 3) / 4 : n;
 }
 

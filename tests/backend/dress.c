@@ -249,10 +249,47 @@ static double magnitude(const dressed *x, int role)
     return m / 10;
 }
 
+/* What a convolution with pooling saved of the window of y's cell i, judged by the cells themselves: two that differ by less than rounding explains may
+ * both be the largest, and a cell of that size may have either sign. */
+static bool saved_well(const dressed *x, const int64_t i[HALO_DIMS], int64_t saved, double limit)
+{
+    const int64_t *y = x->t->t[HALO_Y].ext, *side = x->d.pool_side;
+    int64_t k = 0, cells = side[0] * side[1] * side[2];
+    double best = -INFINITY, winner = NAN;
+    for (int64_t a = 0; a < side[0]; a++)
+        for (int64_t b = 0; b < side[1]; b++)
+            for (int64_t c = 0; c < side[2]; c++, k++) {
+                int64_t at = ((i[0] * y[1] + i[1]) * y[2] * side[0] + i[2] * side[0] + a) * y[3] * side[1] + i[3] * side[1] + b;
+                double z = x->t->z[at * y[4] * side[2] + i[4] * side[2] + c];
+                best = fmax(best, z);
+                if (k == saved) winner = z;
+                if (x->d.pool == HALO_POOL_AVG && (saved >> k & 1) != (z > 0) && !(fabs(z) <= limit)) return false;
+            }
+    if (x->d.pool == HALO_POOL_AVG) return saved >> cells == 0;
+    return best - winner <= 2 * limit;
+}
+
+static bool check_saved(dressed *x, stored *s)
+{
+    const operand *y = &x->t->t[HALO_Y];
+    double scale = fmax(largest(y, y->want, true), magnitude(x, HALO_Y));
+    for (int64_t i = 0; i < operand_cells(y) && x->d.pool == HALO_POOL_AVG; i++) scale = fmax(scale, fabs(x->t->z[i]));
+    for (walk w = walk_begin(&s->op); walk_more(&w); walk_next(&w)) {
+        size_t at = s->offset + walk_byte(&w);
+        if (!walk_in_box(&w)) continue;
+        if (!saved_well(x, w.i, s->after[at], 4 * x->tolerance * scale))
+            return fail(x, "aux[%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "] is %d: not what these cells say", w.i[0], w.i[1], w.i[2], w.i[3],
+                        w.i[4], s->after[at]);
+        s->after[at] = s->before[at];
+    }
+    return true;
+}
+
 /* Compares the cells of an output, and puts back what was there before, so that the rest can be compared as bytes. */
 static bool check_output(dressed *x, int role, stored *s)
 {
     const operand *o = &x->t->t[role];
+    if (x->d.kind == HALO_OP_CONV_POOL_FWD && role == HALO_AUX) return check_saved(x, s);
     double scale = largest(o, o->want, !o->any_margin);
     x->change = largest_change(o);
     bool wide = false;
@@ -417,6 +454,7 @@ void dress_print(const dressed *x, const halo_candidate *c)
     print3("stride", d->window.stride);
     print3("dilation", d->window.dilation);
     print3("pad", d->window.pad_lo);
+    if (d->kind == HALO_OP_CONV_POOL_FWD) print3("pooled by", d->pool_side);
     printf("\n#     act %s slope %g pool %d count_pad %d accumulate %d inference %d unbiased %d last %d reverse %d "
            "groups %" PRId64 " per_sample %d loss %d optimizer %d larc %d skip %d\n",
            hl_act_name(d->act), d->slope, d->pool, d->count_pad, d->accumulate, d->inference, d->unbiased,

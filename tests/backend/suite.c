@@ -211,6 +211,87 @@ static void make_conv(trial *t, rng *r)
     }
 }
 
+/* A convolution whose outputs are pooled in windows side by side. */
+static void make_conv_pool(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t x[HALO_DIMS], z[HALO_DIMS], y[HALO_DIMS];
+    bool twos = rng_chance(r, 60);
+    do {
+        bool three = rng_chance(r, 50);
+        random_extents(r, x, 5);
+        random_extents(r, y, 4);
+        y[HALO_N] = x[HALO_N];
+        if (rng_chance(r, 25)) x[HALO_C] = PICK(r, 1, 4);
+        memcpy(z, y, sizeof(z));
+        for (int k = 0; k < 3; k++) {
+            d->pool_side[k] = twos ? 2 : rng_int(r, 1, 3);
+            if (y[HALO_D] == 1 && k == 0 && rng_chance(r, 50)) d->pool_side[k] = 1;
+            z[HALO_D + k] *= d->pool_side[k];
+        }
+        if (three)
+            three_window(r, d, x, z);
+        else
+            random_window(r, d, 3, x, z);
+        for (int k = 0; k < 3; k++) y[HALO_D + k] = z[HALO_D + k] / d->pool_side[k]; /* a flat window sets z's depth to 1 */
+        if (z[HALO_D] == 1) d->pool_side[0] = y[HALO_D] = 1;
+    } while (product(z, 5) * x[HALO_C] * product(d->window.kernel, 3) > TRIAL_WORK || product(x, 5) > TRIAL_WORK);
+    const int64_t w[HALO_DIMS] = {y[HALO_C], x[HALO_C], d->window.kernel[0], d->window.kernel[1], d->window.kernel[2]};
+    d->pool = (halo_pool)rng_int(r, 0, 1);
+    random_margin(r, use(t, HALO_X, DRESS_PROGRAM, true, false, x), 50);
+    use(t, HALO_WT, DRESS_MASTER, true, false, w);
+    if (rng_chance(r, 70)) use_flat(t, HALO_B, DRESS_MASTER, true, false, y[HALO_C]);
+    random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, y), 30);
+    random_act(r, d);
+    if ((d->pool == HALO_POOL_AVG && product(d->pool_side, 3) > 8) || rng_chance(r, 20)) return;
+    use(t, HALO_AUX, DRESS_AUX, false, true, y)->type = HALO_U8;
+}
+
+/* What a trial of the kind above computes before it pools. */
+static void unpool_trial(trial *t, halo_device *oracle)
+{
+    trial f = *t;
+    double *out[HALO_ROLES];
+    f.d.kind = HALO_OP_CONV_FWD;
+    f.t[HALO_AUX] = (operand){.dress = DRESS_NONE};
+    memset(f.t[HALO_Y].margin, 0, sizeof(f.t[HALO_Y].margin));
+    for (int k = 0; k < 3; k++) f.t[HALO_Y].ext[HALO_D + k] *= f.d.pool_side[k];
+    trial_oracle(&f, oracle, false, out);
+    t->z = out[HALO_Y];
+}
+
+/* Windows that begin before dx's box or end behind it, or leave cells of it over. */
+static void make_act_pool(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t x[HALO_DIMS], y[HALO_DIMS];
+    bool twos = rng_chance(r, 60), whole = rng_chance(r, 50);
+    random_extents(r, y, 4);
+    memcpy(x, y, sizeof(x));
+    for (int k = 0; k < 3; k++) {
+        int64_t side = twos ? 2 : rng_int(r, 1, 3);
+        d->window.kernel[k] = d->window.stride[k] = side;
+        d->window.dilation[k] = 1;
+        d->window.pad_lo[k] = whole ? 0 : rng_int(r, -2, side);
+        x[HALO_D + k] = hl_max64(1, y[HALO_D + k] * side - d->window.pad_lo[k] + (whole ? rng_int(r, 0, side - 1) : rng_int(r, -2, 2)));
+    }
+    int64_t cells = product(d->window.kernel, 3);
+    d->pool = (halo_pool)rng_int(r, 0, 1);
+    random_act(r, d);
+    bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE;
+    if (!max && !constant && (d->act != HALO_ACT_RELU || cells > 8)) d->act = cells > 8 ? HALO_ACT_SCALE : HALO_ACT_LEAKY_RELU, constant = cells > 8;
+    random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, y), 30);
+    random_margin(r, use(t, HALO_DX, DRESS_PROGRAM, false, true, x), 30);
+    if (max) {
+        operand *o = use(t, HALO_Y, DRESS_PROGRAM, true, false, y);
+        if (rng_chance(r, 40)) fill_integers(r, o, -1, 1);
+    }
+    if (!max && constant) return;
+    operand *aux = use(t, HALO_AUX, DRESS_AUX, true, false, y);
+    aux->type = HALO_U8;
+    fill_integers(r, aux, 0, max ? cells - 1 : (1 << cells) - 1);
+}
+
 static void make_bias_bwd(trial *t, rng *r)
 {
     int64_t e[HALO_DIMS];
@@ -556,6 +637,8 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_CONV_FWD:
     case HALO_OP_CONV_BWD_DATA:
     case HALO_OP_CONV_BWD_WEIGHTS: make_conv(t, r); break;
+    case HALO_OP_CONV_POOL_FWD: make_conv_pool(t, r); break;
+    case HALO_OP_ACT_POOL_BWD: make_act_pool(t, r); break;
     case HALO_OP_BIAS_BWD: make_bias_bwd(t, r); break;
     case HALO_OP_POOL_FWD: make_pool_fwd(t, r); break;
     case HALO_OP_POOL_BWD: make_pool_bwd(t, r, oracle); break;
@@ -605,6 +688,7 @@ void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle)
     fill_rest(&r, t);
     trial_oracle(t, oracle, false, out);
     for (int i = 0; i < HALO_ROLES; i++) t->t[i].want = out[i];
+    if (kind == HALO_OP_CONV_POOL_FWD) unpool_trial(t, oracle);
 }
 
 void trial_free(trial *t)
@@ -613,6 +697,7 @@ void trial_free(trial *t)
         free(t->t[i].value);
         free(t->t[i].want);
     }
+    free(t->z);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- oracle */

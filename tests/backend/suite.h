@@ -45,6 +45,7 @@ typedef struct trial {
     operand t[HALO_ROLES];
     int alias[HALO_ROLES]; /* role whose memory this one shares (in place), or -1 */
     halo_step_record record;
+    double *z;  /* conv-pool: what the convolution computes before it is pooled, activated, plain (n, c, d, h, w) */
     bool dense; /* no margins, no room around the boxes: what a vendor's library takes */
 } trial;
 

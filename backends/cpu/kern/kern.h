@@ -28,6 +28,24 @@ typedef struct hl_pool_taps {
     const int32_t *index;  /* [count] its number in the whole window */
 } hl_pool_taps;
 
+/* Windows of a row of `cells` pooled cells with what is saved of each, `lanes` channels: x_step, y_step, aux_step elements lie between neighbours. */
+typedef struct hl_pool_saved {
+    int64_t cells, lanes;
+    int64_t x_step, y_step, aux_step;
+    bool max;
+    float factor; /* mean: 1 / cells of a window */
+} hl_pool_saved;
+
+/* The same backwards, for the `taps` cells along a row that are numbers first, first + 1, ... of their windows, tap_step elements apart. */
+typedef struct hl_unpool {
+    hl_pool_saved s;
+    int taps;
+    int32_t first;
+    int64_t tap_step, act_step; /* act_step: between cells of y, s.y_step between those of dy */
+    halo_act act;
+    float slope;
+} hl_unpool;
+
 typedef struct hl_update_kern {
     halo_optimizer kind;
     float scale;         /* of the gradient: grad_scale and LARC */
@@ -65,6 +83,10 @@ typedef struct hl_kern {
     /* dx[j step + k kstep] += factor * dy[j] for k < taps */
     void (*pool_sum_bwd)(float *dx, int64_t step, int64_t kstep, int taps, float factor, int64_t cells, int64_t lanes, const float *dy,
                          int64_t ystep);
+    /* y[j] = largest, aux = its index (first one wins); or factor * sum, bit index[k] of aux set where tap k > 0. aux may be NULL. */
+    void (*pool_save)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, float *y, uint8_t *aux);
+    /* dx of tap k = g where k is the winner (aux), else 0, g = dy act'(y); or factor dy act' by the bit of aux. y, aux NULL where act does not ask for them. */
+    void (*unpool)(const hl_unpool *u, const float *dy, const float *y, const uint8_t *aux, float *dx);
     /* between the index as stored (u8) and as computed with (i32) */
     void (*narrow_u8)(const int32_t *in, uint8_t *out, int64_t n);
     void (*widen_u8)(const uint8_t *in, int32_t *out, int64_t n);
@@ -112,6 +134,8 @@ void HL_K(pool_max)(const float *, int64_t, int64_t, int64_t, hl_pool_taps, floa
 void HL_K(pool_sum)(const float *, int64_t, int64_t, int64_t, hl_pool_taps, float, float *, int64_t);
 void HL_K(pool_max_bwd)(float *, int64_t, int64_t, int, int32_t, int64_t, int64_t, const float *, int64_t, const int32_t *);
 void HL_K(pool_sum_bwd)(float *, int64_t, int64_t, int, float, int64_t, int64_t, const float *, int64_t);
+void HL_K(pool_save)(const hl_pool_saved *, hl_pool_taps, const float *, float *, uint8_t *);
+void HL_K(unpool)(const hl_unpool *, const float *, const float *, const uint8_t *, float *);
 void HL_K(narrow_u8)(const int32_t *, uint8_t *, int64_t);
 void HL_K(widen_u8)(const uint8_t *, int32_t *, int64_t);
 void HL_K(f32_to_f16)(const float *, uint16_t *, int64_t);

@@ -19,6 +19,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/conv_gather_run.c \
 	backends/cpu/conv_image.c \
 	backends/cpu/conv_onednn.c \
+	backends/cpu/conv_pool.c \
 	backends/cpu/conv_shape.c \
 	backends/cpu/conv_weights.c backends/cpu/conv_weights.h \
 	backends/cpu/conv_weights_run.c

@@ -62,3 +62,28 @@ void HL_K(pool_sum_bwd)(float *dx, int64_t step, int64_t kstep, int taps, float 
 {
     for (int64_t j = 0; j < cells; j++, dx += step, dy += ystep) LANES(sum_back_cell, dx + l, kstep, taps, factor, dy + l);
 }
+
+void HL_K(pool_save)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, float *y, uint8_t *aux)
+{
+    const int64_t lanes = s->lanes;
+    const float factor = s->factor;
+    for (int64_t j = 0; j < s->cells; j++, x += s->x_step, y += s->y_step, aux = aux ? aux + s->aux_step : NULL) {
+        if (s->max)
+            LANES(max_save_cell, x + l, taps, y + l, aux ? aux + l : NULL);
+        else
+            LANES(mean_save_cell, x + l, taps, factor, y + l, aux ? aux + l : NULL);
+    }
+}
+
+void HL_K(unpool)(const hl_unpool *u, const float *dy, const float *y, const uint8_t *aux, float *dx)
+{
+    const int64_t lanes = u->s.lanes;
+    for (int64_t j = 0; j < u->s.cells; j++, dx += u->s.x_step, dy += u->s.y_step) {
+        if (u->s.max)
+            LANES(unpool_max_cell, u, dy + l, y ? y + l : NULL, aux + l, dx + l);
+        else
+            LANES(unpool_mean_cell, u, dy + l, aux ? aux + l : NULL, dx + l);
+        if (y) y += u->act_step;
+        if (aux) aux += u->s.aux_step;
+    }
+}
