@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv.h -- a convolution as calls of cuDNN: pieces that cuDNN can do, each with its descriptors, and what has to be moved before and after.
+ *
+ * `near` is the side of x and dx, `far` the side of y and dy. cuDNN pads both sides of an axis alike, takes no negative padding, and writes what its own
+ * formula says; boxes are strided views for it. Where that does not give the contract's meaning a piece goes through scratch: forward and weights read a
+ * copy of x with its zeros written out; data writes the whole footprint of dy, from which dx's box is cut. Tensors that reach past
+ * 2^31 elements are cut over samples, then channels of the far side, then planes.
+ */
+#ifndef HL_CUDA_CONV_H
+#define HL_CUDA_CONV_H
+
+#include "groups.h"
+
+typedef struct hl_conv_piece {
+    cudnnTensorDescriptor_t near, far;
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t conv;
+    int64_t near_at, far_at, filter_at; /* elements from the first cell of the operand's box; of the weights */
+    bool empty;                         /* data: no output reads these cells */
+    bool moved;                         /* the near side is in scratch: packed before (forward, weights), cut out after (data) */
+    bool first, last;                   /* of the pieces that add to one near side (data) or one part of the weights */
+    hl_window_copy move;
+    int64_t near_elements;              /* in scratch */
+    int64_t move_at;                    /* of the operand, where the move begins */
+} hl_conv_piece;
+
+typedef struct hl_conv_pieces {
+    hl_conv_piece *piece;
+    size_t n, room;
+    int64_t near_elements; /* most of all */
+} hl_conv_pieces;
+
+/* The description's near and far role and weights. */
+halo_role hl_conv_near(const halo_op_desc *d);
+halo_role hl_conv_far(const halo_op_desc *d);
+
+/* Operands are there and fit together. */
+bool hl_conv_fits(const halo_op_desc *d);
+halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_conv_pieces *p);
+void hl_conv_pieces_free(hl_conv_pieces *p);
+
+typedef struct hl_conv_plan {
+    hl_cuda_plan super;
+    hl_conv_pieces pieces;
+    int algorithm;
+    size_t workspace;
+    hl_cells finish; /* bias and activation: y or dx, channel */
+    hl_groups db;
+} hl_conv_plan;
+
+/* The classes' common part. ask: cuDNN's algorithms for piece 0, best first, into list[HALO_MAX_CANDIDATES]; size: the workspace of one for a piece. */
+typedef struct hl_conv_way {
+    const char *(*name)(int algorithm);
+    int (*ask)(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CANDIDATES]);
+    bool (*size)(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, size_t *bytes);
+} hl_conv_way;
+int hl_conv_candidates(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out);
+halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, const halo_candidate *choice, halo_plan **out);
+void hl_conv_plan_free(halo_plan *plan);
+/* Scratch: workspace, then the near side of a piece, then the bias's sums. */
+void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args);
+void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args);
+
+#endif

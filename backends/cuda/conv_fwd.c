@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p s - pad + k l]) by cuDNN, then bias and activation in one pass in place. */
+#include "conv.h"
+
+static const char *name_of(int algorithm)
+{
+    static const char *const names[] = {
+        [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM] = "implicit-gemm",
+        [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM] = "implicit-precomp-gemm",
+        [CUDNN_CONVOLUTION_FWD_ALGO_GEMM] = "gemm",
+        [CUDNN_CONVOLUTION_FWD_ALGO_DIRECT] = "direct",
+        [CUDNN_CONVOLUTION_FWD_ALGO_FFT] = "fft",
+        [CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING] = "fft-tiling",
+        [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD] = "winograd",
+        [CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED] = "winograd-nonfused",
+    };
+    return (size_t)algorithm < HL_COUNT(names) ? names[algorithm] : "?";
+}
+
+static int ask(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CANDIDATES])
+{
+    cudnnConvolutionFwdAlgoPerf_t perf[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
+    int found = 0, n = 0;
+    if (cudnnGetConvolutionForwardAlgorithm_v7(dev->dnn, p->near, p->filter, p->conv, p->far, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &found, perf) != CUDNN_STATUS_SUCCESS) return 0;
+    for (int i = 0; i < found && n < HALO_MAX_CANDIDATES; i++)
+        if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].determinism == CUDNN_DETERMINISTIC) list[n++] = (int)perf[i].algo;
+    return n;
+}
+
+static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, size_t *bytes)
+{
+    return cudnnGetConvolutionForwardWorkspaceSize(dev->dnn, p->near, p->filter, p->conv, p->far, (cudnnConvolutionFwdAlgo_t)algorithm, bytes) == CUDNN_STATUS_SUCCESS;
+}
+
+static const hl_conv_way way = {name_of, ask, size_of};
+
+static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &way, out); }
+
+static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &way, choice, out); }
+
+static halo_status run(halo_plan *plan, const halo_op_args *args)
+{
+    const hl_conv_plan *p = (const hl_conv_plan *)plan;
+    const hl_cuda_plan *s = &p->super;
+    const float one = 1, zero = 0;
+    float *x = hl_cuda_ptr(s, args, HALO_X), *y = hl_cuda_ptr(s, args, HALO_Y), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args);
+    for (size_t i = 0; i < p->pieces.n; i++) {
+        const hl_conv_piece *e = &p->pieces.piece[i];
+        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
+        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->filter, w + e->filter_at, e->conv,
+                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, args->scratch, p->workspace, &zero, e->far, y + e->far_at));
+    }
+    if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
+        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, HALO_F32, &p->finish, y, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
+    return HALO_OK;
+}
+
+const halo_op_class hl_cuda_conv_fwd = {.kind = HALO_OP_CONV_FWD, .candidates = candidates, .plan = make, .run = run, .destroy = hl_conv_plan_free};

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv_pieces.c -- from a convolution's description to pieces and their descriptors.
+ *
+ * Along an axis with kernel K, stride S, dilation L, span = (K - 1) L + 1, output p reads cells p S - pad + [0, span). Of P outputs:
+ *
+ *   forward, weights: cells [-pad, (P - 1) S - pad + span) are wanted, those in box and margin are there: lo <= q < hi. cuDNN pads lo + pad cells on both
+ *     sides and makes floor((hi - lo + 2 (lo + pad) - span) / S) + 1 outputs: right when that is P.
+ *   data: outputs p_lo <= p < p_hi are there and touch the box [0, E). cuDNN's padding is pad - p_lo S: right when it is not negative and its formula
+ *     gives p_hi - p_lo for E.
+ */
+#include "conv.h"
+
+static const halo_role near_role[] = {[HALO_OP_CONV_FWD] = HALO_X, [HALO_OP_CONV_BWD_DATA] = HALO_DX, [HALO_OP_CONV_BWD_WEIGHTS] = HALO_X};
+static const halo_role far_role[] = {[HALO_OP_CONV_FWD] = HALO_Y, [HALO_OP_CONV_BWD_DATA] = HALO_DY, [HALO_OP_CONV_BWD_WEIGHTS] = HALO_DY};
+
+halo_role hl_conv_near(const halo_op_desc *d) { return near_role[d->kind]; }
+halo_role hl_conv_far(const halo_op_desc *d) { return far_role[d->kind]; }
+
+/* Everything that a piece is made from: parts of the operands, and the window with its padding for them. */
+typedef struct part {
+    bool data;
+    halo_operand near, far;
+    int64_t near_first, far_first; /* elements from the operands' first cells */
+    int64_t near_stride[HALO_DIMS], far_stride[HALO_DIMS];
+    halo_window w;
+} part;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+static int64_t span_of(const halo_window *w, int k) { return (w->kernel[k] - 1) * w->dilation[k] + 1; }
+
+/* One axis of a piece. near and far: first cell (relative to the box) and extent as cuDNN is told; pad */
+typedef struct axis {
+    int64_t near, near_ext, far, far_ext, pad;
+    bool direct, empty;
+} axis;
+
+static axis read_axis(const part *t, int k)
+{
+    const halo_window *w = &t->w;
+    int64_t outputs = t->far.ext[HALO_D + k], span = span_of(w, k), from = -w->pad_lo[k], to = (outputs - 1) * w->stride[k] + from + span;
+    int64_t lo = hl_max64(from, -t->near.margin[k][0]), hi = hl_min64(to, t->near.ext[HALO_D + k] + t->near.margin[k][1]), extra = lo - from - (to - hi);
+    axis a = {.near = lo, .near_ext = hi - lo, .far_ext = outputs, .pad = lo - from};
+    a.direct = hi > lo && extra >= 0 && extra < w->stride[k];
+    return a;
+}
+
+static axis data_axis(const part *t, int k)
+{
+    const halo_window *w = &t->w;
+    int64_t e = t->near.ext[HALO_D + k], span = span_of(w, k), s = w->stride[k], pad = w->pad_lo[k];
+    int64_t lo = hl_max64(-t->far.margin[k][0], ceil_div(pad - span + 1, s)), hi = hl_min64(t->far.ext[HALO_D + k] + t->far.margin[k][1], floor_div(e - 1 + pad, s) + 1);
+    axis a = {.near_ext = e, .far = lo, .far_ext = hi - lo, .pad = pad - lo * s, .empty = hi <= lo};
+    a.direct = !a.empty && a.pad >= 0 && e + 2 * a.pad >= span && (e + 2 * a.pad - span) / s + 1 == hi - lo;
+    return a;
+}
+
+/* As scratch has it: no padding. */
+static void write_out(const part *t, int k, axis *a)
+{
+    int64_t from = (t->data ? a->far * t->w.stride[k] : 0) - t->w.pad_lo[k];
+    a->near = from;
+    a->near_ext = (a->far_ext - 1) * t->w.stride[k] + span_of(&t->w, k);
+    a->pad = 0;
+}
+
+/* Elements from the first to behind the last cell of a view. */
+static int64_t reach(const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS])
+{
+    int64_t n = 1;
+    for (int k = 0; k < HALO_DIMS; k++) n += (ext[k] - 1) * stride[k];
+    return n;
+}
+
+static void dense_strides(const int64_t ext[HALO_DIMS], int64_t s[HALO_DIMS])
+{
+    s[HALO_W] = 1;
+    for (int k = HALO_W; k > 0; k--) s[k - 1] = s[k] * ext[k];
+}
+
+/* What a piece would be. */
+typedef struct geometry {
+    axis a[3];
+    bool moved, empty;
+    int64_t near_ext[HALO_DIMS], far_ext[HALO_DIMS], near_stride[HALO_DIMS], far_stride[HALO_DIMS];
+} geometry;
+
+/* False when something reaches past `most` elements. */
+static bool geometry_of(const part *t, int64_t most, geometry *g)
+{
+    *g = (geometry){.near_ext = {t->near.ext[HALO_N], t->near.ext[HALO_C]}, .far_ext = {t->far.ext[HALO_N], t->far.ext[HALO_C]}};
+    memcpy(g->near_stride, t->near_stride, sizeof(g->near_stride));
+    memcpy(g->far_stride, t->far_stride, sizeof(g->far_stride));
+    for (int k = 0; k < 3; k++) {
+        g->a[k] = t->data ? data_axis(t, k) : read_axis(t, k);
+        g->moved = g->moved || !g->a[k].direct;
+        g->empty = g->empty || g->a[k].empty;
+    }
+    if (g->empty) return true;
+    for (int k = 0; k < 3; k++) g->near_ext[HALO_D + k] = g->a[k].near_ext;
+    g->moved = g->moved || reach(g->near_ext, g->near_stride) > most;
+    for (int k = 0; k < 3; k++) {
+        if (g->moved) write_out(t, k, &g->a[k]);
+        g->near_ext[HALO_D + k] = g->a[k].near_ext;
+        g->far_ext[HALO_D + k] = g->a[k].far_ext;
+    }
+    if (g->moved) dense_strides(g->near_ext, g->near_stride);
+    return reach(g->near_ext, g->near_stride) <= most && reach(g->far_ext, g->far_stride) <= most;
+}
+
+/* --------------------------------------------------------------------------------------------------------- descriptors */
+
+static halo_status tensor(hl_cuda_device *dev, halo_dtype type, const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS], cudnnTensorDescriptor_t *out)
+{
+    int e[HALO_DIMS], s[HALO_DIMS];
+    cudnnDataType_t t = type == HALO_F16 ? CUDNN_DATA_HALF : type == HALO_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    for (int k = 0; k < HALO_DIMS; k++) {
+        e[k] = (int)ext[k];
+        /* of a dimension with one element the stride does not matter, but it must be an int */
+        s[k] = ext[k] == 1 && stride[k] > INT32_MAX ? 1 : (int)stride[k];
+    }
+    HL_DNN(dev, cudnnCreateTensorDescriptor(out));
+    HL_DNN(dev, cudnnSetTensorNdDescriptor(*out, t, HALO_DIMS, e, s));
+    return HALO_OK;
+}
+
+static halo_status filter_of(hl_cuda_device *dev, const halo_window *w, int64_t o, int64_t i, cudnnFilterDescriptor_t *out)
+{
+    const int e[HALO_DIMS] = {(int)o, (int)i, (int)w->kernel[0], (int)w->kernel[1], (int)w->kernel[2]};
+    HL_DNN(dev, cudnnCreateFilterDescriptor(out));
+    HL_DNN(dev, cudnnSetFilterNdDescriptor(*out, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, HALO_DIMS, e));
+    return HALO_OK;
+}
+
+static halo_status window_of(hl_cuda_device *dev, const halo_window *w, const axis a[3], cudnnConvolutionDescriptor_t *out)
+{
+    int pad[3], stride[3], dilation[3];
+    for (int k = 0; k < 3; k++) pad[k] = (int)a[k].pad, stride[k] = (int)w->stride[k], dilation[k] = (int)w->dilation[k];
+    HL_DNN(dev, cudnnCreateConvolutionDescriptor(out));
+    HL_DNN(dev, cudnnSetConvolutionNdDescriptor(*out, 3, pad, stride, dilation, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    HL_DNN(dev, cudnnSetConvolutionMathType(*out, dev->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+    return HALO_OK;
+}
+
+/* Between the operand's cells and scratch. */
+static void moves(const part *t, const geometry *g, bool accumulate, hl_conv_piece *p)
+{
+    hl_window_copy *m = &p->move;
+    int64_t lo[3] = {0, 0, 0}, hi[3];
+    for (int k = 0; k < 3; k++) {
+        if (!t->data) lo[k] = -t->near.margin[k][0];
+        hi[k] = t->near.ext[HALO_D + k] + (t->data ? 0 : t->near.margin[k][1]);
+    }
+    hl_view operand = {.ext = {t->near.ext[HALO_N], t->near.ext[HALO_C], hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}}, scratch;
+    memcpy(operand.stride, t->near_stride, sizeof(operand.stride));
+    memcpy(scratch.ext, g->near_ext, sizeof(scratch.ext));
+    memcpy(scratch.stride, g->near_stride, sizeof(scratch.stride));
+    if (g->empty) scratch.ext[HALO_W] = 0;
+    p->move_at = t->near_first;
+    for (int k = 0; k < 3; k++) p->move_at += lo[k] * t->near_stride[HALO_D + k];
+    *m = t->data ? (hl_window_copy){.from = scratch, .to = operand, .accumulate = accumulate} : (hl_window_copy){.from = operand, .to = scratch};
+    for (int k = 0; k < 3; k++) m->shift[HALO_D + k] = t->data ? -g->a[k].near : g->a[k].near - lo[k];
+    hl_cuda_places(m->to.ext, &m->places);
+}
+
+static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const part *t, const geometry *g, hl_conv_piece *p)
+{
+    p->moved = g->moved || g->empty;
+    p->empty = g->empty;
+    if (p->moved) moves(t, g, d->accumulate, p);
+    if (p->empty) return HALO_OK;
+    p->near_at = t->near_first, p->far_at = t->far_first;
+    for (int k = 0; k < 3; k++) {
+        p->near_at += g->a[k].near * t->near_stride[HALO_D + k];
+        p->far_at += g->a[k].far * t->far_stride[HALO_D + k];
+    }
+    if (p->moved) p->near_at = 0, p->near_elements = reach(g->near_ext, g->near_stride);
+    HL_TRY(tensor(dev, t->near.dtype, g->near_ext, g->near_stride, &p->near));
+    HL_TRY(tensor(dev, t->far.dtype, g->far_ext, g->far_stride, &p->far));
+    HL_TRY(filter_of(dev, &t->w, g->far_ext[HALO_C], g->near_ext[HALO_C], &p->filter));
+    return window_of(dev, &t->w, g->a, &p->conv);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- cutting */
+
+/* How many samples, channels of the far side, and planes (of the far side; of the near side for data) a piece has. */
+typedef struct cut {
+    int64_t samples, channels, planes;
+} cut;
+
+static const halo_operand *planes_of(const halo_op_desc *d) { return &d->t[d->kind == HALO_OP_CONV_BWD_DATA ? hl_conv_near(d) : hl_conv_far(d)]; }
+
+static part part_of(const halo_op_desc *d, const cut *c, int64_t n, int64_t o, int64_t z)
+{
+    part t = {.data = d->kind == HALO_OP_CONV_BWD_DATA, .near = d->t[hl_conv_near(d)], .far = d->t[hl_conv_far(d)], .w = d->window};
+    halo_operand *cuts = t.data ? &t.near : &t.far;
+    HL_BUG_UNLESS(hl_cuda_strides(&t.near, t.near_stride) && hl_cuda_strides(&t.far, t.far_stride));
+    t.near.ext[HALO_N] = t.far.ext[HALO_N] = hl_min64(c->samples, t.far.ext[HALO_N] - n);
+    t.far.ext[HALO_C] = hl_min64(c->channels, t.far.ext[HALO_C] - o);
+    t.near_first = n * t.near_stride[HALO_N];
+    t.far_first = n * t.far_stride[HALO_N] + o * t.far_stride[HALO_C];
+    *(t.data ? &t.near_first : &t.far_first) += z * (t.data ? t.near_stride : t.far_stride)[HALO_D];
+    cuts->ext[HALO_D] = hl_min64(c->planes, cuts->ext[HALO_D] - z);
+    /* data: near cell q' = q - z;  else: output p' = p - z */
+    t.w.pad_lo[0] += t.data ? z : -z * t.w.stride[0];
+    return t;
+}
+
+static int64_t half(int64_t n) { return (n + 1) / 2; }
+
+/* The first piece is as large as any but for what it pads, the last one may lack padding: all are tried. */
+static bool fits_all(const halo_op_desc *d, const cut *c, int64_t most)
+{
+    geometry g;
+    for (int64_t z = 0; z < planes_of(d)->ext[HALO_D]; z += c->planes) {
+        part t = part_of(d, c, 0, 0, z);
+        if (!geometry_of(&t, most, &g)) return false;
+    }
+    return true;
+}
+
+static bool choose_cut(const halo_op_desc *d, int64_t most, cut *c)
+{
+    const halo_operand *far = &d->t[hl_conv_far(d)];
+    *c = (cut){far->ext[HALO_N], far->ext[HALO_C], planes_of(d)->ext[HALO_D]};
+    while (!fits_all(d, c, most)) {
+        if (c->samples > 1)
+            c->samples = half(c->samples);
+        else if (c->channels > 1)
+            c->channels = half(c->channels);
+        else if (c->planes > 1)
+            c->planes = half(c->planes), c->channels = far->ext[HALO_C];
+        else
+            return false;
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- interface */
+
+static bool fits_int(int64_t n) { return n <= INT32_MAX; }
+
+bool hl_conv_fits(const halo_op_desc *d)
+{
+    halo_role near = hl_conv_near(d), far = hl_conv_far(d), weights = d->kind == HALO_OP_CONV_BWD_WEIGHTS ? HALO_DW : HALO_WT;
+    const halo_operand *n = &d->t[near], *f = &d->t[far], *w = &d->t[weights];
+    if (!hl_cuda_activation(d, near) || !hl_cuda_activation(d, far) || n->dtype != HALO_F32 || f->dtype != HALO_F32) return false;
+    if (n->ext[HALO_N] != f->ext[HALO_N] || !hl_cuda_vector(d, weights, HALO_F32, false)) return false;
+    if (!hl_cuda_vector(d, HALO_B, HALO_F32, true) || !hl_cuda_vector(d, HALO_DB, HALO_F32, true) || hl_has(d, HALO_AUX)) return false;
+    int64_t taps = 1;
+    for (int k = 0; k < 3; k++) {
+        if (d->window.kernel[k] < 1 || d->window.stride[k] < 1 || d->window.dilation[k] < 1) return false;
+        if (!fits_int(d->window.kernel[k]) || !fits_int(d->window.stride[k]) || !fits_int(d->window.dilation[k])) return false;
+        taps *= d->window.kernel[k];
+    }
+    return hl_operand_box_elements(w) == taps * n->ext[HALO_C] * f->ext[HALO_C];
+}
+
+/* Of the pieces that add to the same cells or weights. */
+static void mark_ends(const halo_op_desc *d, const cut *c, int64_t n, int64_t o, int64_t z, hl_conv_piece *p)
+{
+    bool data = d->kind == HALO_OP_CONV_BWD_DATA;
+    p->first = data ? o == 0 : n == 0 && z == 0;
+    p->last = !data || o + c->channels >= d->t[hl_conv_far(d)].ext[HALO_C];
+}
+
+halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_conv_pieces *list)
+{
+    const halo_operand *far = &d->t[hl_conv_far(d)], *near = &d->t[hl_conv_near(d)];
+    int64_t row = near->ext[HALO_C] * d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
+    cut c;
+    *list = (hl_conv_pieces){0};
+    if (!choose_cut(d, dev->most_elements, &c)) return hl_fail(dev->super.ctx, HALO_ERR_UNSUPPORTED, "a plane of a convolution has more than %lld elements", (long long)dev->most_elements);
+    for (int64_t n = 0; n < far->ext[HALO_N]; n += c.samples)
+        for (int64_t z = 0; z < planes_of(d)->ext[HALO_D]; z += c.planes)
+            for (int64_t o = 0; o < far->ext[HALO_C]; o += c.channels) {
+                geometry g;
+                part t = part_of(d, &c, n, o, z);
+                HL_BUG_UNLESS(geometry_of(&t, dev->most_elements, &g));
+                HL_TRY(hl_grow(dev->super.ctx, &list->piece, &list->room, list->n + 1, sizeof(*list->piece), "a convolution"));
+                hl_conv_piece *p = &list->piece[list->n++];
+                *p = (hl_conv_piece){.filter_at = o * row};
+                mark_ends(d, &c, n, o, z, p);
+                HL_TRY(describe(dev, d, &t, &g, p));
+                list->near_elements = hl_max64(list->near_elements, p->near_elements);
+            }
+    return HALO_OK;
+}
+
+void hl_conv_pieces_free(hl_conv_pieces *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        hl_conv_piece *p = &list->piece[i];
+        if (p->near) cudnnDestroyTensorDescriptor(p->near);
+        if (p->far) cudnnDestroyTensorDescriptor(p->far);
+        if (p->filter) cudnnDestroyFilterDescriptor(p->filter);
+        if (p->conv) cudnnDestroyConvolutionDescriptor(p->conv);
+    }
+    free(list->piece);
+}

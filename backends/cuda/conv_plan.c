@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv_plan.c -- which of cuDNN's algorithms a convolution may use, and its plan. An algorithm is a candidate when it is deterministic, its workspace is
+ * within the device's limit, and all pieces can use it; cuDNN's own heuristics say which is likely the best, and stand first.
+ */
+#include "conv.h"
+
+#include <stdio.h>
+
+static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
+
+/* The most workspace of all pieces. */
+static bool workspace_of(hl_cuda_device *dev, const hl_conv_pieces *list, const hl_conv_way *way, int algorithm, size_t *bytes)
+{
+    *bytes = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        size_t one = 0;
+        if (list->piece[i].empty) continue;
+        if (!way->size(dev, &list->piece[i], algorithm, &one) || one > dev->workspace) return false;
+        if (one > *bytes) *bytes = one;
+    }
+    *bytes = round_up(*bytes);
+    return true;
+}
+
+static const hl_conv_piece *first_piece(const hl_conv_pieces *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (!list->piece[i].empty) return &list->piece[i];
+    return NULL;
+}
+
+static size_t moved_bytes(const hl_conv_pieces *list) { return round_up((size_t)list->near_elements * sizeof(float)); }
+
+static void bias_groups(const halo_op_desc *d, hl_groups *g)
+{
+    const halo_operand *dy = &d->t[HALO_DY];
+    hl_cuda_groups_channels(&dy, 1, false, dy->ext[HALO_C], g);
+    g->samples = 0;
+}
+
+static size_t sums_bytes(const halo_op_desc *d)
+{
+    hl_groups g;
+    if (!hl_has(d, HALO_DB)) return 0;
+    bias_groups(d, &g);
+    return hl_cuda_groups_bytes(&g);
+}
+
+static void add(const halo_op_desc *d, const hl_conv_pieces *list, const char *name, int algorithm, size_t workspace, halo_candidate *out)
+{
+    *out = (halo_candidate){.id = algorithm, .scratch = workspace + moved_bytes(list) + sums_bytes(d), .items = 1};
+    snprintf(out->impl, sizeof(out->impl), "cudnn:%s%s%s", name, list->near_elements > 0 ? ":moved" : "", list->n > 1 ? ":cut" : "");
+}
+
+int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    hl_conv_pieces list;
+    int algorithm[HALO_MAX_CANDIDATES], asked = 0, n = 0;
+    if (!hl_conv_fits(d)) return 0;
+    if (hl_cuda_here(dev) == HALO_OK && hl_conv_pieces_make(dev, d, &list) == HALO_OK) {
+        const hl_conv_piece *p = first_piece(&list);
+        if (p)
+            asked = way->ask(dev, p, algorithm);
+        else
+            add(d, &list, "none", 0, 0, &out[n++]);
+        for (int i = 0; i < asked; i++) {
+            size_t workspace;
+            if (workspace_of(dev, &list, way, algorithm[i], &workspace)) add(d, &list, way->name(algorithm[i]), algorithm[i], workspace, &out[n++]);
+        }
+    }
+    hl_conv_pieces_free(&list);
+    return n;
+}
+
+void hl_conv_plan_free(halo_plan *plan)
+{
+    if (plan) hl_conv_pieces_free(&((hl_conv_plan *)plan)->pieces);
+    free(plan);
+}
+
+halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, const halo_candidate *choice, halo_plan **out)
+{
+    hl_conv_plan *p;
+    HL_TRY(hl_cuda_here(hl_cuda(dev)));
+    HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
+    halo_status st = hl_conv_pieces_make(hl_cuda(dev), d, &p->pieces);
+    p->algorithm = choice->id;
+    if (st == HALO_OK && !workspace_of(hl_cuda(dev), &p->pieces, way, choice->id, &p->workspace))
+        st = hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "cuDNN no longer offers '%s' for this convolution", choice->impl);
+    if (d->kind != HALO_OP_CONV_BWD_WEIGHTS) {
+        const halo_operand *to = &d->t[d->kind == HALO_OP_CONV_FWD ? HALO_Y : HALO_DX];
+        int64_t s[HALO_DIMS];
+        const int64_t *stride[] = {s, hl_cuda_channel};
+        HL_BUG_UNLESS(hl_cuda_strides(to, s));
+        hl_cuda_cells(to->ext, stride, 2, &p->finish);
+    }
+    if (hl_has(d, HALO_DB)) bias_groups(d, &p->db);
+    if (st != HALO_OK)
+        hl_conv_plan_free((halo_plan *)p);
+    else
+        *out = (halo_plan *)p;
+    return st;
+}
+
+void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args) { return (char *)args->scratch + p->workspace; }
+void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args) { return (char *)args->scratch + p->workspace + moved_bytes(&p->pieces); }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_weights.c -- dw[o,i,k] = sum_{n,p} dy[n,o,p] x[n,i, p s - pad + k l] by cuDNN, db[o] = sum dy by a reduction of our own. */
+#include "conv.h"
+
+static const char *name_of(int algorithm)
+{
+    static const char *const names[] = {
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0] = "algo-0",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1] = "algo-1",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT] = "fft",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3] = "algo-3",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD] = "winograd",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED] = "winograd-nonfused",
+        [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING] = "fft-tiling",
+    };
+    return (size_t)algorithm < HL_COUNT(names) ? names[algorithm] : "?";
+}
+
+static int ask(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CANDIDATES])
+{
+    cudnnConvolutionBwdFilterAlgoPerf_t perf[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
+    int found = 0, n = 0;
+    if (cudnnGetConvolutionBackwardFilterAlgorithm_v7(dev->dnn, p->near, p->far, p->conv, p->filter, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &found, perf) != CUDNN_STATUS_SUCCESS)
+        return 0;
+    for (int i = 0; i < found && n < HALO_MAX_CANDIDATES; i++)
+        if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].determinism == CUDNN_DETERMINISTIC) list[n++] = (int)perf[i].algo;
+    return n;
+}
+
+static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, size_t *bytes)
+{
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(dev->dnn, p->near, p->far, p->conv, p->filter, (cudnnConvolutionBwdFilterAlgo_t)algorithm, bytes) == CUDNN_STATUS_SUCCESS;
+}
+
+static const hl_conv_way way = {name_of, ask, size_of};
+
+static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &way, out); }
+
+static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &way, choice, out); }
+
+static halo_status run(halo_plan *plan, const halo_op_args *args)
+{
+    const hl_conv_plan *p = (const hl_conv_plan *)plan;
+    const hl_cuda_plan *s = &p->super;
+    const float one = 1, zero = 0;
+    float *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW), *moved = hl_conv_moved(p, args);
+    for (size_t i = 0; i < p->pieces.n; i++) {
+        const hl_conv_piece *e = &p->pieces.piece[i];
+        bool add = !e->first || s->d.accumulate;
+        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
+        HL_DNN(s->dev, cudnnConvolutionBackwardFilter(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->far, dy + e->far_at, e->conv,
+                                                      (cudnnConvolutionBwdFilterAlgo_t)p->algorithm, args->scratch, p->workspace, add ? &one : &zero, e->filter, dw + e->filter_at));
+    }
+    if (hl_has(&s->d, HALO_DB))
+        HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, HALO_F32, &p->db, dy, hl_conv_sums(p, args), hl_cuda_ptr(s, args, HALO_DB), s->d.accumulate));
+    return HALO_OK;
+}
+
+const halo_op_class hl_cuda_conv_bwd_weights = {.kind = HALO_OP_CONV_BWD_WEIGHTS, .candidates = candidates, .plan = make, .run = run, .destroy = hl_conv_plan_free};

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c -- the cuda device: opening, describing, closing; failing calls of the vendor's libraries; what all plans share. */
+#include "cuda.h"
+#include "kernels.h"
+
+#include <stdio.h>
+
+halo_status hl_cuda_failed(const hl_cuda_device *dev, const char *call, cudaError_t e)
+{
+    cudaGetLastError(); /* not again at the next launch */
+    return hl_fail(dev->super.ctx, e == cudaErrorMemoryAllocation ? HALO_ERR_NOMEM : HALO_ERR_DEVICE, "cuda device %d: %s: %s", dev->index, call,
+                   cudaGetErrorString(e));
+}
+
+halo_status hl_dnn_failed(const hl_cuda_device *dev, const char *call, cudnnStatus_t e)
+{
+    return hl_fail(dev->super.ctx, HALO_ERR_DEVICE, "cuda device %d: %s: %s", dev->index, call, cudnnGetErrorString(e));
+}
+
+halo_status hl_blas_failed(const hl_cuda_device *dev, const char *call, cublasStatus_t e)
+{
+    return hl_fail(dev->super.ctx, HALO_ERR_DEVICE, "cuda device %d: %s: cuBLAS status %d", dev->index, call, (int)e);
+}
+
+halo_status hl_cuda_here(const hl_cuda_device *dev)
+{
+    HL_CUDA(dev, cudaSetDevice(dev->index));
+    return HALO_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- plans */
+
+halo_status hl_cuda_plan_new(halo_device *dev, const halo_op_desc *desc, size_t size, void *plan)
+{
+    hl_cuda_plan *p;
+    HL_TRY(hl_calloc(dev->ctx, 1, size, "a plan", &p));
+    p->dev = hl_cuda(dev);
+    p->d = *desc;
+    for (int i = 0; i < HALO_ROLES; i++)
+        if (desc->t[i].dtype != HALO_NONE) p->at[i] = (size_t)hl_cuda_first(&desc->t[i]) * hl_dtype_size(desc->t[i].dtype);
+    memcpy(plan, &p, sizeof(p));
+    return HALO_OK;
+}
+
+void hl_cuda_plan_free(halo_plan *plan) { free(plan); }
+
+void *hl_cuda_ptr(const hl_cuda_plan *p, const halo_op_args *args, halo_role role)
+{
+    return hl_has(&p->d, role) ? (char *)args->ptr[role] + p->at[role] : NULL;
+}
+
+bool hl_cuda_activation(const halo_op_desc *d, halo_role role)
+{
+    const halo_operand *o = &d->t[role];
+    return (o->dtype == HALO_F32 || o->dtype == HALO_F16 || o->dtype == HALO_BF16) && hl_operand_valid(o) && hl_layout_block(o->layout) == 1;
+}
+
+bool hl_cuda_like(const halo_op_desc *d, halo_role role, halo_role like, bool optional)
+{
+    if (!hl_has(d, role)) return optional;
+    return hl_cuda_activation(d, role) && d->t[role].dtype == d->t[like].dtype && hl_same_extents(&d->t[role], &d->t[like]);
+}
+
+bool hl_cuda_vector(const halo_op_desc *d, halo_role role, halo_dtype type, bool optional)
+{
+    if (!hl_has(d, role)) return optional;
+    return d->t[role].dtype == type && hl_operand_valid(&d->t[role]);
+}
+
+int hl_cuda_offer(const char *impl, size_t scratch, halo_candidate *out)
+{
+    *out = (halo_candidate){.scratch = scratch, .items = 1};
+    snprintf(out->impl, sizeof(out->impl), "%s", impl);
+    return 1;
+}
+
+const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
+    [HALO_OP_CONV_FWD] = &hl_cuda_conv_fwd,
+    [HALO_OP_CONV_BWD_DATA] = &hl_cuda_conv_bwd_data,
+    [HALO_OP_CONV_BWD_WEIGHTS] = &hl_cuda_conv_bwd_weights,
+    [HALO_OP_POOL_FWD] = &hl_cuda_pool_fwd,
+    [HALO_OP_POOL_BWD] = &hl_cuda_pool_bwd,
+    [HALO_OP_NORM_STATS] = &hl_cuda_norm_stats,
+    [HALO_OP_NORM_APPLY] = &hl_cuda_norm_apply,
+    [HALO_OP_NORM_BWD_STATS] = &hl_cuda_norm_bwd_stats,
+    [HALO_OP_NORM_BWD_APPLY] = &hl_cuda_norm_bwd_apply,
+    [HALO_OP_ACT_FWD] = &hl_cuda_act_fwd,
+    [HALO_OP_ACT_BWD] = &hl_cuda_act_bwd,
+    [HALO_OP_ADD] = &hl_cuda_add,
+    [HALO_OP_COPY] = &hl_cuda_copy,
+    [HALO_OP_MARGIN] = &hl_cuda_margin,
+    [HALO_OP_FLATTEN] = &hl_cuda_flatten,
+    [HALO_OP_UNFLATTEN] = &hl_cuda_unflatten,
+    [HALO_OP_LINEAR_FWD] = &hl_cuda_linear_fwd,
+    [HALO_OP_LINEAR_BWD_DATA] = &hl_cuda_linear_bwd_data,
+    [HALO_OP_LINEAR_BWD_WEIGHTS] = &hl_cuda_linear_bwd_weights,
+    [HALO_OP_DROPOUT] = &hl_cuda_dropout,
+    [HALO_OP_LOSS] = &hl_cuda_loss,
+    [HALO_OP_SUMSQ] = &hl_cuda_sumsq,
+    [HALO_OP_UPDATE] = &hl_cuda_update,
+    [HALO_OP_CAST] = &hl_cuda_cast,
+    [HALO_OP_BIAS_BWD] = &hl_cuda_bias_bwd,
+};
+
+/* -------------------------------------------------------------------------------------------------------------- device */
+
+static void enter(halo_device *dev) { cudaSetDevice(hl_cuda(dev)->index); }
+
+static void describe(halo_device *device, halo_device_info *info)
+{
+    const hl_cuda_device *dev = hl_cuda(device);
+    *info = (halo_device_info){.threads = 1};
+    snprintf(info->name, sizeof(info->name), "cuda %s, sm_%d%d%s", dev->name, dev->major, dev->minor, dev->tf32 ? ", tf32" : "");
+    hl_cuda_libraries(info->details, sizeof(info->details));
+    snprintf(info->isa, sizeof(info->isa), "sm_%d%d", dev->major, dev->minor);
+    snprintf(info->placement, sizeof(info->placement), "device %d of this process", dev->index);
+    cudaSetDevice(dev->index);
+    if (cudaMemGetInfo(&info->memory_free, &info->memory_total) != cudaSuccess) info->memory_free = info->memory_total = 0;
+}
+
+static void close_device(halo_device *device)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    if (!dev) return;
+    cudaSetDevice(dev->index);
+    if (dev->compute) cudaStreamSynchronize(dev->compute);
+    if (dev->copies) cudaStreamSynchronize(dev->copies);
+    if (dev->dnn) cudnnDestroy(dev->dnn);
+    if (dev->blas) cublasDestroy(dev->blas);
+    if (dev->blas_workspace) cudaFree(dev->blas_workspace);
+    if (dev->record) cudaFree(dev->record);
+    hl_cuda_stages_free(dev);
+    if (dev->computed) cudaEventDestroy(dev->computed);
+    if (dev->copied) cudaEventDestroy(dev->copied);
+    if (dev->compute) cudaStreamDestroy(dev->compute);
+    if (dev->copies) cudaStreamDestroy(dev->copies);
+    free(dev);
+}
+
+static const halo_device_ops device_ops = {
+    .alloc = hl_cuda_alloc,
+    .release = hl_cuda_release,
+    .upload = hl_cuda_upload,
+    .download = hl_cuda_download,
+    .copy = hl_cuda_copy_bytes,
+    .fill = hl_cuda_fill,
+    .wait = hl_cuda_wait,
+    .enter = enter,
+    .leave = enter,
+    .describe = describe,
+    .close = close_device,
+};
+
+static const halo_layout layouts[] = {HALO_NCDHW, HALO_LAYOUTS};
+
+/* A rank takes the device of its number on the node; launchers say it in variables of their own. */
+static int rank_on_node(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"};
+    for (size_t i = 0; i < HL_COUNT(variables); i++) {
+        const char *text = getenv(variables[i]);
+        if (text && *text >= '0' && *text <= '9') return (int)strtol(text, NULL, 10);
+    }
+    return 0;
+}
+
+/* Bytes that cuBLAS may use, ours, so that it allocates nothing within a step. */
+enum { BLAS_WORKSPACE = 32 << 20 };
+
+static halo_status make_handles(hl_cuda_device *dev)
+{
+    HL_CUDA(dev, cudaStreamCreateWithFlags(&dev->compute, cudaStreamNonBlocking));
+    HL_CUDA(dev, cudaStreamCreateWithFlags(&dev->copies, cudaStreamNonBlocking));
+    HL_CUDA(dev, cudaEventCreateWithFlags(&dev->computed, cudaEventDisableTiming));
+    HL_CUDA(dev, cudaEventCreateWithFlags(&dev->copied, cudaEventDisableTiming));
+    HL_CUDA(dev, cudaMalloc((void **)&dev->record, sizeof(*dev->record)));
+    HL_TRY(hl_cuda_stages_make(dev));
+    HL_DNN(dev, cudnnCreate(&dev->dnn));
+    HL_DNN(dev, cudnnSetStream(dev->dnn, dev->compute));
+    HL_BLAS(dev, cublasCreate(&dev->blas));
+    HL_BLAS(dev, cublasSetStream(dev->blas, dev->compute));
+    HL_CUDA(dev, cudaMalloc(&dev->blas_workspace, BLAS_WORKSPACE));
+    HL_BLAS(dev, cublasSetWorkspace(dev->blas, dev->blas_workspace, BLAS_WORKSPACE));
+    HL_BLAS(dev, cublasSetMathMode(dev->blas, dev->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
+    return HALO_OK;
+}
+
+/* Tests lower the size from which a convolution is done in parts. */
+static int64_t most_elements(void)
+{
+    const char *text = getenv("HALO_TEST_CUDA_ELEMENTS");
+    int64_t n = text ? strtoll(text, NULL, 10) : 0;
+    return n > 0 ? n : INT32_MAX;
+}
+
+static bool wants_tf32(void)
+{
+    const char *text = getenv("HALO_CUDA_TF32");
+    return text && strcmp(text, "1") == 0;
+}
+
+enum { WORKSPACE_SHARE = 8 }; /* of the device's memory */
+
+static halo_status open_device(halo_context *ctx, const halo_device_options *options, halo_device **out)
+{
+    int devices;
+    hl_cuda_device *dev;
+    if (options && options->f64) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32: double precision is what backend 'ref' is for");
+    if (options && options->isa && *options->isa)
+        return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend has no instruction set '%s' to choose", options->isa);
+    HL_TRY(hl_cuda_examine(ctx, &devices));
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*dev), "a device", &dev));
+    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = HALO_F32, .master = HALO_F32, .layouts = layouts};
+    dev->index = rank_on_node() % devices;
+    dev->most_elements = most_elements();
+    dev->tf32 = wants_tf32();
+    halo_status st = HALO_OK;
+    size_t free_bytes, total;
+    HL_GOTO(st, hl_cuda_examine_device(ctx, dev->index, &dev->major, &dev->minor, dev->name, sizeof(dev->name)), close);
+    HL_GOTO(st, hl_cuda_here(dev), close);
+    HL_GOTO(st, make_handles(dev), close);
+    dev->workspace = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? total / WORKSPACE_SHARE : 0;
+    *out = &dev->super;
+    return HALO_OK;
+close:
+    close_device(&dev->super);
+    return st;
+}
+
+static const halo_backend backend = {
+    .abi = HALO_BACKEND_ABI,
+    .name = "cuda",
+    .summary = "cuDNN, cuBLAS and own kernels on NVIDIA devices",
+    .open = open_device,
+};
+
+const halo_backend *hl_backend_cuda(void) { return &backend; }
+
+/* The one symbol of a module. */
+const halo_backend *halo_backend_entry(void);
+const halo_backend *halo_backend_entry(void) { return &backend; }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernels.h -- our kernels as C calls them. Each puts its work on `stream` and returns what launching it said. Pointers are device addresses, those of
+ * operands at the first cell of their box; `type` is f32, f16 or bf16, arithmetic is f32 and sums are f64. Sums have one order: equal input, equal bits.
+ */
+#ifndef HL_CUDA_KERNELS_H
+#define HL_CUDA_KERNELS_H
+
+#include "cells.h"
+
+#include <halo/backend.h>
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* record.cu */
+cudaError_t hl_cuda_put_record(cudaStream_t stream, halo_step_record *to, const halo_step_record *record);
+
+/* copy.cu: to = from, converted; with `accumulate` to += from. A side is channel-blocked where its block is not 1; clear_lanes writes zeros to the
+ * lanes of the last block. cells: [to, from] where neither is blocked. */
+typedef struct hl_copying {
+    hl_cells cells;
+    halo_dtype from_type, to_type;
+    int64_t ext[HL_CELL_DIMS], from[HL_CELL_DIMS], to[HL_CELL_DIMS], from_block, to_block;
+    int blocked, accumulate, clear_lanes;
+} hl_copying;
+cudaError_t hl_cuda_convert(cudaStream_t stream, const hl_copying *c, const void *from, void *to);
+
+/* to[cell] (+)= from[cell + shift], 0 where that is not in from's extents. places: of to. */
+typedef struct hl_window_copy {
+    hl_cells places;
+    hl_view from, to;
+    int64_t shift[HL_CELL_DIMS];
+    int accumulate;
+} hl_window_copy;
+cudaError_t hl_cuda_copy_window(cudaStream_t stream, halo_dtype type, const hl_window_copy *c, const void *from, void *to);
+
+/* pointwise.cu. cells: operands in the order of the pointers; then what is said there */
+cudaError_t hl_cuda_act_forward(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *y, const void *x, halo_act act, double slope);
+cudaError_t hl_cuda_act_backward(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *dx, const void *y, const void *dy, halo_act act, double slope, int accumulate);
+cudaError_t hl_cuda_sum_two(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *y, const void *x, const void *x2);
+/* cells: y, number of the channel. y = act(y + bias[channel]); bias may be NULL */
+cudaError_t hl_cuda_bias_act(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *y, const float *bias, halo_act act, double slope);
+/* cells: y, x, index in the global tensor, to which first + record->first_sample * per_sample is added */
+typedef struct hl_dropping {
+    hl_cells cells;
+    uint64_t first, per_sample, layer;
+    double keep;
+} hl_dropping;
+cudaError_t hl_cuda_drop(cudaStream_t stream, halo_dtype type, const hl_dropping *d, void *y, const void *x, const halo_step_record *record);
+
+/* margin.cu: the cells of a part of box and margin, places of its extents, which begins at lo (relative to the box) */
+typedef struct hl_margins {
+    hl_cells places;
+    int64_t lo[3], ext[3], margin[3][2]; /* ext: the box's */
+    int mode[3][2];
+    int64_t stride[HL_CELL_DIMS];
+} hl_margins;
+cudaError_t hl_cuda_margin_fill(cudaStream_t stream, halo_dtype type, const hl_margins *m, void *y);
+cudaError_t hl_cuda_margin_gather(cudaStream_t stream, halo_dtype type, const hl_margins *m, void *y); /* reverse: adds to the sources */
+cudaError_t hl_cuda_margin_clear(cudaStream_t stream, halo_dtype type, const hl_margins *m, void *y);  /* reverse: then clears what was added */
+
+/* pool.cu: places of y (forward) or dx (backward) */
+cudaError_t hl_cuda_pool_forward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *xv, const hl_view *yv, const hl_view *av,
+                                 const void *x, void *y, void *aux);
+cudaError_t hl_cuda_pool_backward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *dyv, const hl_view *dxv, const hl_view *av,
+                                  const void *dy, const void *aux, void *dx, int accumulate);
+
+/* Sums over groups of cells: group q of `groups` begins q / minor * major_step[a] + q % minor * minor_step[a] elements from operand a, and is
+ * summed in `parts` by as many blocks. */
+typedef struct hl_groups {
+    hl_cells cells;
+    int64_t groups, minor, parts, major_step[HL_CELL_OPERANDS], minor_step[HL_CELL_OPERANDS];
+    int64_t samples; /* outermost dimension of cells, where a record's padding shortens it; 0: it does not */
+} hl_groups;
+enum { HL_GROUP_SUMS = 2 }; /* doubles of scratch per group and part */
+
+/* reduce.cu: stat[0] = sum of squares, [1] = not finite; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
+cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat);
+cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, float *sum, int accumulate);
+
+/* norm.cu */
+typedef struct hl_norming {
+    int64_t groups, features, channels; /* groups G of samples; features per group */
+    double eps, momentum;
+    int inference, unbiased, accumulate;
+} hl_norming;
+enum { HL_NORM_ROW = 6 }; /* floats per group and channel of the table that apply kernels read */
+cudaError_t hl_cuda_norm_sums(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat, const halo_step_record *record);
+cudaError_t hl_cuda_norm_table(cudaStream_t stream, const hl_norming *n, const double *stat, const float *run, const float *gamma, const float *beta, float *table);
+/* cells: y, x, row of the table */
+cudaError_t hl_cuda_norm_write(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *y, const void *x, const float *table, halo_act act, double slope);
+cudaError_t hl_cuda_norm_running(cudaStream_t stream, const hl_norming *n, const double *stat, float *run);
+cudaError_t hl_cuda_norm_back_sums(cudaStream_t stream, halo_dtype type, const hl_groups *g, const hl_norming *n, const void *x, const void *dy, const double *stat, double *partial,
+                                   double *stat2, const halo_step_record *record);
+cudaError_t hl_cuda_norm_back_table(cudaStream_t stream, const hl_norming *n, const double *stat, const double *stat2, const float *gamma, float *table);
+/* cells: dx, x, dy, row of the table, number of the sample; samples: 0 where padding does not matter */
+cudaError_t hl_cuda_norm_back_write(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *dx, const void *x, const void *dy, const float *table, int64_t samples,
+                                    const halo_step_record *record);
+cudaError_t hl_cuda_norm_back_vectors(cudaStream_t stream, const hl_norming *n, const double *stat2, float *dw, float *db);
+
+/* loss.cu: groups are samples; operands x, t, dx. partial: [samples][parts][HL_GROUP_SUMS]; stat is added to */
+typedef struct hl_losing {
+    halo_loss loss;
+    double delta, targets;
+    int64_t classes, x_step, dx_step; /* cross entropy: channels and their strides */
+} hl_losing;
+cudaError_t hl_cuda_lose(cudaStream_t stream, halo_dtype type, const hl_groups *g, const hl_losing *l, const void *x, const void *t, const double *weight, void *dx, double *partial,
+                         double *stat, const halo_step_record *record);
+
+/* update.cu. scratch: HL_UPDATE_CONSTANTS floats, then `blocks` doubles */
+enum { HL_UPDATE_CONSTANTS = 16, HL_UPDATE_BLOCKS = 1024 };
+cudaError_t hl_cuda_update_weights(cudaStream_t stream, const halo_update_params *u, int64_t n, float *w, const float *g, float *m1, float *m2, const double *stat, double *stat2,
+                                   void *scratch, const halo_step_record *record);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.c -- device memory, and the order of what is done with it. Each allocation is the driver's own: a program makes a handful, at its
+ * start, and so memory checkers and the simulated device see every one of them.
+ */
+#include "cuda.h"
+
+halo_status hl_cuda_alloc(halo_device *device, size_t bytes, void **ptr)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    size_t free_bytes = 0, total = 0;
+    void *p = NULL;
+    HL_TRY(hl_cuda_here(dev));
+    cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1);
+    if (e == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) free_bytes = total = 0;
+        return hl_fail(device->ctx, HALO_ERR_NOMEM, "cuda device %d is out of memory: %zu bytes are needed at once, %zu of %zu are free: take a smaller batch, more ranks per sample, or recomputation",
+                       dev->index, bytes, free_bytes, total);
+    }
+    if (e != cudaSuccess) return hl_cuda_failed(dev, "cudaMalloc", e);
+    *ptr = p;
+    return HALO_OK;
+}
+
+void hl_cuda_release(halo_device *device, void *ptr)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    if (!ptr) return;
+    cudaSetDevice(dev->index);
+    cudaStreamSynchronize(dev->copies);
+    cudaStreamSynchronize(dev->compute);
+    cudaFree(ptr);
+}
+
+halo_status hl_cuda_copy_bytes(halo_device *device, void *dst, const void *src, size_t bytes, halo_queue *queue)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    (void)queue;
+    HL_TRY(hl_cuda_here(dev));
+    if (bytes) HL_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, dev->compute));
+    return HALO_OK;
+}
+
+halo_status hl_cuda_fill(halo_device *device, void *dst, int byte, size_t bytes, halo_queue *queue)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    (void)queue;
+    HL_TRY(hl_cuda_here(dev));
+    if (bytes) HL_CUDA(dev, cudaMemsetAsync(dst, byte, bytes, dev->compute));
+    return HALO_OK;
+}
+
+halo_status hl_cuda_wait(halo_device *device, halo_queue *queue)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    (void)queue;
+    HL_TRY(hl_cuda_here(dev));
+    HL_CUDA(dev, cudaStreamSynchronize(dev->copies));
+    HL_CUDA(dev, cudaStreamSynchronize(dev->compute));
+    return HALO_OK;
+}

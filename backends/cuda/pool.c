@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c -- max and average pooling: geometry for pool.cu. */
+#include "cuda.h"
+
+typedef struct pool_plan {
+    hl_cuda_plan super;
+    hl_cells places;
+    hl_pooling w;
+    hl_view x, y, aux; /* x or dx, y or dy */
+} pool_plan;
+
+static bool fits(const halo_op_desc *d, halo_role x, halo_role y)
+{
+    const halo_operand *aux = &d->t[HALO_AUX];
+    if (!hl_cuda_activation(d, x) || !hl_cuda_activation(d, y) || d->t[x].dtype != d->t[y].dtype) return false;
+    if (d->t[x].ext[HALO_N] != d->t[y].ext[HALO_N] || d->t[x].ext[HALO_C] != d->t[y].ext[HALO_C]) return false;
+    for (int k = 0; k < 3; k++)
+        if (d->window.kernel[k] < 1 || d->window.stride[k] < 1 || d->window.dilation[k] < 1) return false;
+    if (aux->dtype == HALO_NONE) return true;
+    return (aux->dtype == HALO_U8 || aux->dtype == HALO_I32) && hl_operand_valid(aux) && hl_layout_block(aux->layout) == 1 && hl_same_extents(aux, &d->t[y]);
+}
+
+static halo_status make(halo_device *dev, const halo_op_desc *d, halo_role x, halo_role y, halo_role over, halo_plan **out)
+{
+    pool_plan *p;
+    HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
+    p->w = (hl_pooling){.max = d->pool == HALO_POOL_MAX, .count_pad = d->count_pad, .wide = d->t[HALO_AUX].dtype == HALO_I32};
+    for (int k = 0; k < 3; k++) {
+        p->w.kernel[k] = d->window.kernel[k];
+        p->w.stride[k] = d->window.stride[k];
+        p->w.dilation[k] = d->window.dilation[k];
+        p->w.pad[k] = d->window.pad_lo[k];
+        p->w.lo[k] = -d->t[x].margin[k][0];
+        p->w.hi[k] = d->t[x].ext[HALO_D + k] + d->t[x].margin[k][1];
+    }
+    HL_BUG_UNLESS(hl_cuda_view(&d->t[x], &p->x) && hl_cuda_view(&d->t[y], &p->y));
+    if (hl_has(d, HALO_AUX)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_AUX], &p->aux));
+    hl_cuda_places(d->t[over].ext, &p->places);
+    *out = (halo_plan *)p;
+    return HALO_OK;
+}
+
+static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    return fits(d, HALO_X, HALO_Y) ? hl_cuda_offer("cuda", 0, out) : 0;
+}
+
+static halo_status forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+{
+    (void)choice;
+    return make(dev, d, HALO_X, HALO_Y, HALO_Y, out);
+}
+
+static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
+{
+    const pool_plan *p = (const pool_plan *)plan;
+    const hl_cuda_plan *s = &p->super;
+    HL_CUDA(s->dev, hl_cuda_pool_forward(s->dev->compute, s->d.t[HALO_X].dtype, &p->places, &p->w, &p->x, &p->y, &p->aux, hl_cuda_ptr(s, args, HALO_X), hl_cuda_ptr(s, args, HALO_Y),
+                                         hl_cuda_ptr(s, args, HALO_AUX)));
+    return HALO_OK;
+}
+
+HL_CUDA_CLASS(hl_cuda_pool_fwd, HALO_OP_POOL_FWD, forward_candidates, forward_plan, forward_run);
+
+static int backward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    if (!fits(d, HALO_DX, HALO_DY) || (d->pool == HALO_POOL_MAX && !hl_has(d, HALO_AUX))) return 0;
+    return hl_cuda_offer("cuda", 0, out);
+}
+
+static halo_status backward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+{
+    (void)choice;
+    return make(dev, d, HALO_DX, HALO_DY, HALO_DX, out);
+}
+
+static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
+{
+    const pool_plan *p = (const pool_plan *)plan;
+    const hl_cuda_plan *s = &p->super;
+    HL_CUDA(s->dev, hl_cuda_pool_backward(s->dev->compute, s->d.t[HALO_DX].dtype, &p->places, &p->w, &p->y, &p->x, &p->aux, hl_cuda_ptr(s, args, HALO_DY),
+                                          hl_cuda_ptr(s, args, HALO_AUX), hl_cuda_ptr(s, args, HALO_DX), s->d.accumulate));
+    return HALO_OK;
+}
+
+HL_CUDA_CLASS(hl_cuda_pool_bwd, HALO_OP_POOL_BWD, backward_candidates, backward_plan, backward_run);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.cu -- max and average pooling. Own kernels and not cuDNN's: backward has no x or y but the place of the largest cell, a byte per window, and a
+ * window may end in a margin. Backward is a gather over the windows that a cell is in: no additions compete, the order is fixed.
+ */
+#include "words.cuh"
+
+static __device__ inline int64_t cell_of(const hl_pooling &w, int k, int64_t p, int64_t tap) { return p * w.stride[k] - w.pad[k] + tap * w.dilation[k]; }
+
+/* Cells of output p's window along axis k that exist. */
+static __device__ inline int64_t inside(const hl_pooling &w, int k, int64_t p)
+{
+    int64_t n = 0;
+    for (int64_t t = 0; t < w.kernel[k]; t++) {
+        int64_t q = cell_of(w, k, p, t);
+        n += q >= w.lo[k] && q < w.hi[k];
+    }
+    return n;
+}
+
+static __device__ inline float divisor(const hl_pooling &w, int64_t d, int64_t h, int64_t v)
+{
+    int64_t n = inside(w, 0, d) * inside(w, 1, h) * inside(w, 2, v);
+    return (float)(n > 0 && w.count_pad ? w.kernel[0] * w.kernel[1] * w.kernel[2] : n);
+}
+
+static __device__ inline void put_tap(const hl_pooling &w, void *aux, int64_t at, int64_t tap)
+{
+    if (w.wide)
+        ((int32_t *)aux)[at] = (int32_t)tap;
+    else
+        ((uint8_t *)aux)[at] = (uint8_t)tap;
+}
+
+static __device__ inline int64_t get_tap(const hl_pooling &w, const void *aux, int64_t at)
+{
+    return w.wide ? (int64_t)((const int32_t *)aux)[at] : (int64_t)((const uint8_t *)aux)[at];
+}
+
+template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling w, hl_view xv, hl_view yv, hl_view av, const T *x, T *y, void *aux)
+{
+    for (int64_t i = HL_INDEX; i < places.total; i += HL_STRIDE) {
+        hl_place p = hl_place_of(places, i);
+        const int64_t base = p.i[0] * xv.stride[0] + p.i[1] * xv.stride[1];
+        float best = 0, sum = 0;
+        int64_t arg = -1;
+        for (int64_t a = 0; a < w.kernel[0]; a++) {
+            int64_t d = cell_of(w, 0, p.i[2], a);
+            if (d < w.lo[0] || d >= w.hi[0]) continue;
+            for (int64_t b = 0; b < w.kernel[1]; b++) {
+                int64_t h = cell_of(w, 1, p.i[3], b);
+                if (h < w.lo[1] || h >= w.hi[1]) continue;
+                for (int64_t c = 0; c < w.kernel[2]; c++) {
+                    int64_t v = cell_of(w, 2, p.i[4], c);
+                    if (v < w.lo[2] || v >= w.hi[2]) continue;
+                    float value = hl_load(x, base + d * xv.stride[2] + h * xv.stride[3] + v * xv.stride[4]);
+                    sum += value;
+                    if (arg >= 0 && !(value > best)) continue;
+                    best = value;
+                    arg = (a * w.kernel[1] + b) * w.kernel[2] + c;
+                }
+            }
+        }
+        float m = w.max ? 1 : divisor(w, p.i[2], p.i[3], p.i[4]);
+        hl_store(y, hl_offset_of(yv.stride, p), w.max ? best : m > 0 ? sum / m : 0);
+        if (aux) put_tap(w, aux, hl_offset_of(av.stride, p), arg < 0 ? 0 : arg);
+    }
+}
+
+extern "C" cudaError_t hl_cuda_pool_forward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *xv, const hl_view *yv, const hl_view *av,
+                                            const void *x, void *y, void *aux)
+{
+    HL_BY_TYPE(type, HL_LAUNCH(pool_forward<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *xv, *yv, *av, (const T *)x, (T *)y, aux));
+}
+
+/* The output along axis k whose tap t is cell q; -1: none. */
+static __device__ inline int64_t window_of(const hl_pooling &w, int k, int64_t q, int64_t t, int64_t outputs)
+{
+    int64_t at = q + w.pad[k] - t * w.dilation[k];
+    if (at < 0 || at % w.stride[k] != 0) return -1;
+    at /= w.stride[k];
+    return at < outputs ? at : -1;
+}
+
+template <class T>
+HL_KERNEL(HL_BLOCK) pool_backward(hl_cells places, hl_pooling w, hl_view dyv, hl_view dxv, hl_view av, const T *dy, const void *aux, T *dx, int accumulate)
+{
+    for (int64_t i = HL_INDEX; i < places.total; i += HL_STRIDE) {
+        hl_place q = hl_place_of(places, i), p = q;
+        int64_t o = hl_offset_of(dxv.stride, q);
+        float sum = accumulate ? hl_load(dx, o) : 0;
+        for (int64_t a = 0; a < w.kernel[0]; a++) {
+            p.i[2] = window_of(w, 0, q.i[2], a, dyv.ext[2]);
+            if (p.i[2] < 0) continue;
+            for (int64_t b = 0; b < w.kernel[1]; b++) {
+                p.i[3] = window_of(w, 1, q.i[3], b, dyv.ext[3]);
+                if (p.i[3] < 0) continue;
+                for (int64_t c = 0; c < w.kernel[2]; c++) {
+                    p.i[4] = window_of(w, 2, q.i[4], c, dyv.ext[4]);
+                    if (p.i[4] < 0) continue;
+                    int64_t tap = (a * w.kernel[1] + b) * w.kernel[2] + c;
+                    if (w.max && get_tap(w, aux, hl_offset_of(av.stride, p)) != tap) continue;
+                    float v = hl_load(dy, hl_offset_of(dyv.stride, p));
+                    sum += w.max ? v : v / divisor(w, p.i[2], p.i[3], p.i[4]);
+                }
+            }
+        }
+        hl_store(dx, o, sum);
+    }
+}
+
+extern "C" cudaError_t hl_cuda_pool_backward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *dyv, const hl_view *dxv,
+                                             const hl_view *av, const void *dy, const void *aux, void *dx, int accumulate)
+{
+    HL_BY_TYPE(type, HL_LAUNCH(pool_backward<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *dyv, *dxv, *av, (const T *)dy, aux, (T *)dx, accumulate));
+}
