@@ -297,6 +297,17 @@ void hl_step_operands(const hl_program *p, hl_step *s)
     }
 }
 
+halo_window hl_desc_window(const halo_op_desc *d)
+{
+    halo_window w = d->window;
+    for (int a = 0; d->kind == HALO_OP_CONV_POOL_FWD && a < 3; a++) {
+        w.kernel[a] = (d->pool_side[a] - 1) * d->window.stride[a] + (d->window.kernel[a] - 1) * d->window.dilation[a] + 1;
+        w.stride[a] = d->window.stride[a] * d->pool_side[a];
+        w.dilation[a] = 1;
+    }
+    return w;
+}
+
 bool hl_step_valid(const hl_step *s)
 {
     for (int r = 0; r < HALO_ROLES; r++)

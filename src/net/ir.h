@@ -198,6 +198,8 @@ struct hl_program {
     int *aux, *stat, *stat2;
     bool *early;   /* activation in front of a max pool: its derivative is applied to the pool's gradient */
     int *fused;    /* conv, dense, norm: the activation layer that it computes too */
+    int *pooled;   /* conv: the pool layer that it computes too, behind its activation if it has one */
+    bool *unpools; /* pool: its backward op takes its activation's with it */
     hl_edge *edge; /* [layers][HL_INPUTS_MAX] */
 
     int target, weight, loss; /* values: targets, sample weights, loss sums */
@@ -302,6 +304,8 @@ halo_status hl_set_geometry(hl_program *p, halo_layout layout, halo_layout input
 halo_operand hl_input_operand(const hl_program *p);
 /* desc.t[] of a step from the geometry of its values. */
 void hl_step_operands(const hl_program *p, hl_step *s);
+/* What an output of a forward window op sees of its input: desc.window or, of a convolution that pools, one window for all that is pooled into it. */
+halo_window hl_desc_window(const halo_op_desc *d);
 /* False when an operand is not valid, such as a channel range that begins inside a block. */
 bool hl_step_valid(const hl_step *s);
 

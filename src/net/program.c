@@ -38,6 +38,8 @@ static halo_status index_arrays(hl_program *p)
     HL_TRY(int_array(p->ctx, n, &p->stat));
     HL_TRY(int_array(p->ctx, n, &p->stat2));
     HL_TRY(int_array(p->ctx, n, &p->fused));
+    HL_TRY(int_array(p->ctx, n, &p->pooled));
+    HL_TRY(hl_calloc(p->ctx, n, sizeof(bool), "program flags", &p->unpools));
     return int_array(p->ctx, (size_t)p->model->params * HL_MODEL_ARRAYS, &p->param_value);
 }
 
@@ -120,7 +122,7 @@ void hl_program_destroy(hl_program *p)
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
     void *const owned[] = {p->complete, p->statistics, p->arrival, p->seconds, p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,
-                           p->aux,  p->stat,  p->stat2, p->early, p->fused, p->edge, p->param_value,
+                           p->aux,  p->stat,  p->stat2, p->early, p->fused, p->pooled, p->unpools, p->edge, p->param_value,
                            p->split, p->g_first, p->other, p->g_other, p->transfer};
     for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);
     free(p);

@@ -108,6 +108,15 @@ void hl_set_global(const hl_program *p, int layer, halo_op_desc *desc);
  * lower emits it. */
 halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step);
 
+/* pooled.c: convolutions that pool, too: the only reader of a layer's output, or -1; the convolution that does a pool's work, or -1; what is saved of a pool
+ * for backward; the op of convolution, activation (-1: none) and pool; the gradient of pool and activation; and who does so: fills p->pooled. */
+int hl_lone_reader(const hl_program *p, int layer);
+int hl_pooled_by(const hl_program *p, int pool);
+halo_status hl_new_saved(hl_program *p, int pool);
+halo_status hl_pooled_forward(hl_program *p, int conv, int act, int pool, hl_step **step);
+halo_status hl_pooled_backward(hl_program *p, int pool);
+halo_status hl_fuse_pools(hl_program *p);
+
 /* The activations that convolutions, dense layers and norms compute too, asked of the device for each layout:
  * fills p->fused. */
 halo_status hl_fuse(hl_program *p);

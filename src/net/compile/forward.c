@@ -106,6 +106,7 @@ static halo_status forward_nothing(hl_program *p, int layer)
 static halo_status forward_fusable(hl_program *p, int layer)
 {
     hl_step *s;
+    if (p->pooled[layer] >= 0) return hl_pooled_forward(p, layer, p->fused[layer], p->pooled[layer], &s);
     return hl_forward_op(p, layer, p->fused[layer], &s);
 }
 
@@ -142,11 +143,8 @@ static halo_status forward_pool(hl_program *p, int layer)
 {
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
-    if (p->needs[l->input[0]] && l->pool == HALO_POOL_MAX) {
-        HL_TRY(hl_value_like(p, p->y[layer], HL_VALUE_SAVED, layer, ".argmax", &p->aux[layer]));
-        bool small = l->window.kernel[0] * l->window.kernel[1] * l->window.kernel[2] <= 256;
-        p->value[p->aux[layer]].dtype = small ? HALO_U8 : HALO_I32;
-    }
+    if (hl_pooled_by(p, layer) >= 0) return HALO_OK;
+    if (p->needs[l->input[0]] && l->pool == HALO_POOL_MAX) HL_TRY(hl_new_saved(p, layer));
     HL_TRY(hl_op_new(p, HALO_OP_POOL_FWD, HL_PHASE_FORWARD, layer, &s));
     s->use[HALO_X] = hl_use_window(p, layer, hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_of(p->y[layer]);

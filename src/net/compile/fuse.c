@@ -40,17 +40,8 @@ bool hl_aligned_channels(const hl_program *p, hl_layout_class cls, int64_t at)
 /* The only reader of layer i's output, when that is an activation; else -1. */
 static int lone_activation(const hl_program *p, int i)
 {
-    int found = -1, readers = 0;
-    if (i == p->net->layers - 1) return -1;
-    for (int j = i + 1; j < p->net->layers; j++) {
-        const hl_layer *l = hl_layer_of(p, j);
-        for (int k = 0; k < l->inputs && p->live[j]; k++) {
-            if (l->input[k] != i) continue;
-            readers++;
-            if (l->kind == HL_LAYER_ACT && p->split[j] == p->split[i]) found = j;
-        }
-    }
-    return readers == 1 ? found : -1;
+    int j = hl_lone_reader(p, i);
+    return j >= 0 && hl_layer_of(p, j)->kind == HL_LAYER_ACT ? j : -1;
 }
 
 /* -1: the device has no candidate for the plain op; else whether it has one with the activation inside. */
@@ -96,5 +87,5 @@ halo_status hl_fuse(hl_program *p)
         int act = lone_activation(p, i);
         if (act >= 0) HL_TRY(fuse_layer(p, i, act));
     }
-    return HALO_OK;
+    return hl_fuse_pools(p);
 }

@@ -29,6 +29,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/margins.c \
 	src/net/compile/overlap.c \
 	src/net/compile/place.c \
+	src/net/compile/pooled.c \
 	src/net/compile/precision.c \
 	src/net/compile/shape.c \
 	src/net/compile/transposed.c \

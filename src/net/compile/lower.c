@@ -20,8 +20,10 @@ static halo_status lower_layer(hl_program *p, const hl_step *s)
 /* What a fused layer's activation makes useless: the producer's own output. */
 static void drop_unused(hl_program *p)
 {
-    for (int i = 0; i < p->net->layers; i++)
-        if (p->fused[i] >= 0) p->value[p->y[i]].dead = true;
+    for (int i = 0; i < p->net->layers; i++) {
+        if (p->fused[i] >= 0 || p->pooled[i] >= 0) p->value[p->y[i]].dead = true;
+        if (p->fused[i] >= 0 && p->pooled[i] >= 0) p->value[p->y[p->fused[i]]].dead = true;
+    }
 }
 
 halo_status hl_pass_lower(hl_program *p)

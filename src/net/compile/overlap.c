@@ -63,14 +63,14 @@ static void finish_late(hl_program *p, int i)
 static bool can_cut(const hl_step *s, int value)
 {
     if (s->kind != HL_STEP_OP || s->phase != HL_PHASE_FORWARD || s->use[HALO_X].value != value || !s->use[HALO_X].near) return false;
-    return s->desc.kind == HALO_OP_CONV_FWD || s->desc.kind == HALO_OP_POOL_FWD;
+    return s->desc.kind == HALO_OP_CONV_FWD || s->desc.kind == HALO_OP_CONV_POOL_FWD || s->desc.kind == HALO_OP_POOL_FWD;
 }
 
 /* Outputs along an axis whose windows need no margin. */
 static hl_range inner(const hl_program *p, const hl_step *s, int axis)
 {
     const hl_use *x = &s->use[HALO_X];
-    const halo_window *w = &s->desc.window;
+    const halo_window whole = hl_desc_window(&s->desc), *w = &whole;
     int64_t n = p->value[x->value].ext[HALO_D + axis], m = p->value[s->use[HALO_Y].value].ext[HALO_D + axis];
     int64_t stride = w->stride[axis], pad = w->pad_lo[axis], last = n - w->dilation[axis] * (w->kernel[axis] - 1) - 1 + pad;
     hl_range r = {0, m};
@@ -84,8 +84,10 @@ static double flops_of(const hl_program *p, const hl_step *s)
 {
     const halo_window *w = &s->desc.window;
     const int64_t *y = p->value[s->use[HALO_Y].value].ext;
-    double taps = (double)(w->kernel[0] * w->kernel[1] * w->kernel[2]), in = (double)p->value[s->use[HALO_X].value].ext[HALO_C];
-    return 2 * taps * (s->desc.kind == HALO_OP_CONV_FWD ? in : 1) * (double)(y[0] * y[1] * y[2] * y[3] * y[4]);
+    const int64_t *side = s->desc.pool_side;
+    bool pooled = s->desc.kind == HALO_OP_CONV_POOL_FWD;
+    double taps = (double)(w->kernel[0] * w->kernel[1] * w->kernel[2]) * (pooled ? (double)(side[0] * side[1] * side[2]) : 1), in = (double)p->value[s->use[HALO_X].value].ext[HALO_C];
+    return 2 * taps * (s->desc.kind == HALO_OP_POOL_FWD ? 1 : in) * (double)(y[0] * y[1] * y[2] * y[3] * y[4]);
 }
 
 static bool worth(const hl_program *p, const hl_step *s, const hl_range r[3])
@@ -108,7 +110,7 @@ static halo_status add_part(hl_program *p, const hl_step *of, const hl_range r[3
             s->use[written[k]].lo[a] = r[a].lo;
             s->use[written[k]].ext[a] = hl_range_len(r[a]);
         }
-        s->desc.window.pad_lo[a] -= r[a].lo * s->desc.window.stride[a];
+        s->desc.window.pad_lo[a] -= r[a].lo * hl_desc_window(&s->desc).stride[a];
     }
     return HALO_OK;
 }
