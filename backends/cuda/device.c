@@ -237,5 +237,5 @@ static const halo_backend backend = {
 const halo_backend *hl_backend_cuda(void) { return &backend; }
 
 /* The one symbol of a module. */
-const halo_backend *halo_backend_entry(void);
+HALO_API const halo_backend *halo_backend_entry(void);
 const halo_backend *halo_backend_entry(void) { return &backend; }

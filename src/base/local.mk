@@ -9,6 +9,7 @@ libhalo_core_la_SOURCES += \
 	src/base/heap.c \
 	src/base/json.c src/base/json.h \
 	src/base/limits.c src/base/limits.h \
+	src/base/log.c \
 	src/base/memory.c \
 	src/base/rng.h \
 	src/base/status.c \

@@ -25,10 +25,10 @@ static void backend(hl_invocation *inv, const halo_backend *b, hl_str *t, hl_jso
     hl_json_object(j, NULL);
     hl_json_string(j, "name", b->name);
     halo_device_options o = {0};
-    halo_log_level level = inv->ctx->log_level;
-    hl_context_log_level(inv->ctx, HALO_LOG_ERROR);
-    bool works = b->open(inv->ctx, &o, &dev) == HALO_OK;
-    hl_context_log_level(inv->ctx, level);
+    halo_log_fn log = inv->ctx->log;
+    inv->ctx->log = NULL; /* what does not work is part of the report */
+    bool works = hl_device_open(inv->ctx, b->name, &o, &dev) == HALO_OK;
+    inv->ctx->log = log;
     hl_json_bool(j, "works", works);
     if (works) {
         dev->ops->describe(dev, &info);
