@@ -350,6 +350,17 @@ static void unet(halo_network *net)
     conv(net, leaky(net, conv(net, e, 4, 3, 1, VALID, VALID, VALID)), 3, 1, 1, VALID, VALID, VALID);
 }
 
+/* Windows side by side behind convolutions: with an activation of two values, with none, with a smooth one, with a norm; some leave cells over. */
+static void pools(halo_network *net)
+{
+    int a = pool(net, leaky(net, conv(net, 0, 5, 3, 1, SAME, SAME, SAME)), HALO_POOL_AVG, 2, 2, VALID, false);
+    int b = pool(net, conv(net, a, 4, 3, 1, SAME, SAME, SAME), HALO_POOL_MAX, 2, 2, VALID, false);
+    int c = pool(net, act(net, conv(net, a, 3, 2, 1, SAME, SAME, SAME), HALO_ACT_TANH), HALO_POOL_MAX, 2, 2, VALID, true);
+    int d = pool(net, leaky(net, norm(net, conv(net, a, 3, 1, 1, SAME, SAME, SAME))), HALO_POOL_MAX, 2, 2, VALID, false);
+    int e = pool(net, leaky(net, conv(net, a, 2, 3, 1, SAME, SAME, SAME)), HALO_POOL_MAX, 2, 2, VALID, false);
+    head(net, concat(net, 2, concat(net, 3, b, c, d), e, 0));
+}
+
 const small_network small_networks[] = {
     {"plain", plain, 2, {6, 5, 7}},       {"same", same, 1, {7, 6, 8}},
     {"periodic", periodic, 2, {6, 4, 8}}, {"uneven", uneven, 1, {9, 9, 9}},
@@ -360,6 +371,7 @@ const small_network small_networks[] = {
     {"volume", volume, 1, {5, 6, 7}},     {"ups", ups, 2, {5, 4, 7}},
     {"ups-first", ups_first, 2, {3, 2, 3}}, {"sample-norms", sample_norms, 2, {5, 6, 4}},
     {"crops", crops, 2, {6, 7, 6}},       {"unet", unet, 1, {7, 6, 9}},
+    {"pools", pools, 2, {8, 9, 12}},
     {.name = NULL},
 };
 
