@@ -2,6 +2,7 @@
 /* Checkpoint files: what goes in comes out, bit for bit; damage is found; a failed, interrupted or killed
  * write leaves the old file alone. */
 #include "tests/io/iotest.h"
+#include "io/h5out.h"
 #include "io/io.h"
 #include "base/file.h"
 
@@ -287,6 +288,37 @@ static void foreign(halo_context *ctx)
                "an HDF5 file of something else");
 }
 
+static void put_plain(halo_context *ctx, const char *path, bool of_a_run)
+{
+    const hl_number int64 = {'i', 8};
+    const char *word = "halo checkpoint";
+    hl_h5_out *out = NULL;
+    MUST(hl_h5_create(ctx, path, &out));
+    MUST(hl_h5_put_attr_strings(out, "/", "halo_file", -1, &word));
+    MUST(hl_h5_put_attr(out, "/", "halo_file_version", int64, 0, &(int64_t){1}));
+    if (of_a_run) MUST(hl_h5_put_attr(out, "/", "format", int64, 0, &(int64_t){1}));
+    MUST(hl_h5_put(out, "/parameters/fc/bias", (hl_number){'f', 4}, 1, (int64_t[]){3}, (float[]){1, 2, 3}));
+    MUST(hl_h5_finish(out, true));
+}
+
+/* Parameters from elsewhere need no checksums; a run's own do. */
+static void without_checksums(halo_context *ctx)
+{
+    const char *path = in_dir("plain.h5");
+    float bias[3] = {0};
+    hl_ckpt *f = NULL;
+    put_plain(ctx, path, false);
+    MUST(hl_ckpt_open(ctx, path, &f));
+    tap_ok(hl_ckpt_get(f, "parameters/fc/bias", HALO_F32, 1, (int64_t[]){3}, bias) == HALO_OK && bias[0] == 1 && bias[2] == 3,
+           "a tensor that another program wrote has no checksum, and is read");
+    MUST(hl_ckpt_close(f, false));
+    put_plain(ctx, path, true);
+    MUST(hl_ckpt_open(ctx, path, &f));
+    fails_with(ctx, hl_ckpt_get(f, "parameters/fc/bias", HALO_F32, 1, (int64_t[]){3}, bias), HALO_ERR_FORMAT, path, "no checksum",
+               "one of a run that has lost its checksum");
+    MUST(hl_ckpt_close(f, false));
+}
+
 int main(void)
 {
     halo_context *ctx = iotest_begin("ckpt");
@@ -298,6 +330,7 @@ int main(void)
     damaged(ctx, path);
     damaged_tensor(ctx, path);
     foreign(ctx);
+    without_checksums(ctx);
     killed(ctx, path);
     return iotest_end(ctx);
 }
