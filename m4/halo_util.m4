@@ -79,6 +79,7 @@ AC_MSG_NOTICE([
     zlib          $halo_row_zlib
     FFTW          $halo_row_fftw
     CUDA          $halo_row_cuda
+    simulated GPU $halo_row_cudasim
     sanitizer     $halo_row_sanitizer
     install to    $prefix
 ])

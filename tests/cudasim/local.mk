@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/cudasim: a simulated CUDA device, as a library with the part of the C APIs of cudart, cuDNN, cuBLAS and NCCL that backends/cuda calls, and its
+# own tests. Whoever links tests/cudasim/libcudasim.la in place of NVIDIA's libraries runs on it; kernels are compiled by the C++ compiler with
+# $(cudasim_kernel_flags). Nothing here is installed, and nothing it measures is a figure of a GPU.
+check_LTLIBRARIES =
+cudasim_cppflags = -I$(top_srcdir)/tests/cudasim -I$(top_srcdir) -I$(top_srcdir)/src -I$(top_srcdir)/include $(CUDASIM_CPPFLAGS)
+cudasim_cxxflags = $(CUDASIM_CXXFLAGS) $(HALO_MAP_CFLAGS) $(HALO_SANITIZER_CFLAGS)
+# For a file of two lines that includes a .cu file: the words of device.h come first
+cudasim_kernel_flags = -include $(top_srcdir)/tests/cudasim/device.h
+
+cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/cudasim/graphs.test tests/cudasim/kernels.test \
+	tests/cudasim/layers.test tests/cudasim/ranks.test
+
+if CUDASIM
+check_LTLIBRARIES += tests/cudasim/libcudasim.la
+check_PROGRAMS += $(cudasim_programs)
+TESTS += $(cudasim_programs)
+TESTS_FAST += $(cudasim_programs)
+else
+TESTS += tests/cudasim/absent.test
+endif
+dist_check_SCRIPTS += tests/cudasim/absent.test
+AM_TESTS_ENVIRONMENT += CUDASIM_MISSING='$(CUDASIM_MISSING)'; export CUDASIM_MISSING;
+
+tests_cudasim_libcudasim_la_SOURCES = tests/cudasim/cudasim.h tests/cudasim/device.h tests/cudasim/grid.hpp tests/cudasim/launch.hpp \
+	tests/cudasim/number.hpp tests/cudasim/sanitize.hpp tests/cudasim/sim.hpp tests/cudasim/settings.cpp tests/cudasim/report.cpp \
+	tests/cudasim/lock.cpp tests/cudasim/touch.cpp tests/cudasim/memory.cpp tests/cudasim/pinned.cpp tests/cudasim/trap.cpp \
+	tests/cudasim/clock.cpp tests/cudasim/stream.cpp tests/cudasim/stream_api.cpp tests/cudasim/graph.cpp tests/cudasim/device.cpp \
+	tests/cudasim/copy.cpp tests/cudasim/grid.cpp tests/cudasim/launch.cpp tests/cudasim/dnn.hpp tests/cudasim/dnn.cpp \
+	tests/cudasim/dnn_descriptor.cpp tests/cudasim/dnn_conv.hpp tests/cudasim/dnn_conv.cpp tests/cudasim/dnn_algorithm.cpp \
+	tests/cudasim/dnn_pool.cpp tests/cudasim/dnn_pointwise.cpp tests/cudasim/blas.cpp tests/cudasim/nccl.hpp tests/cudasim/nccl.cpp \
+	tests/cudasim/nccl_run.cpp tests/cudasim/nccl_segment.cpp
+tests_cudasim_libcudasim_la_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_libcudasim_la_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_libcudasim_la_LIBADD = -lrt -lpthread
+
+tests_cudasim_planted_test_SOURCES = tests/cudasim/planted.cpp tests/cudasim/check.hpp tests/cudasim/example.hpp tests/cudasim/example.cpp
+tests_cudasim_planted_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_planted_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_planted_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_kernels_test_SOURCES = tests/cudasim/kernels.cpp tests/cudasim/check.hpp tests/cudasim/example.hpp tests/cudasim/example.cpp
+tests_cudasim_kernels_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_kernels_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_kernels_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_streams_test_SOURCES = tests/cudasim/streams.cpp tests/cudasim/check.hpp
+tests_cudasim_streams_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_streams_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_streams_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_graphs_test_SOURCES = tests/cudasim/graphs.cpp tests/cudasim/check.hpp
+tests_cudasim_graphs_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_graphs_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_graphs_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_layers_test_SOURCES = tests/cudasim/layers.cpp tests/cudasim/check.hpp
+tests_cudasim_layers_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_layers_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_layers_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_ranks_test_SOURCES = tests/cudasim/ranks.cpp tests/cudasim/check.hpp
+tests_cudasim_ranks_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_ranks_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_ranks_test_LDADD = tests/cudasim/libcudasim.la
+
+# The kernels of the simulator's own tests, included by example.cpp; kernel.h is what both compilers share
+EXTRA_DIST += tests/cudasim/example.cu
+noinst_HEADERS += backends/cuda/kernel.h
