@@ -4,7 +4,8 @@
  *
  * `near` is the side of x and dx, `far` the side of y and dy. cuDNN pads both sides of an axis alike, takes no negative padding, and writes what its own
  * formula says; boxes are strided views for it. Where that does not give the contract's meaning a piece goes through scratch: forward and weights read a
- * copy of x with its zeros written out; data writes the whole footprint of dy, from which dx's box is cut. Tensors that reach past
+ * copy of x with its zeros written out; data writes the whole footprint of dy, from which dx's box is cut. Backward cuDNN takes no dy that is not
+ * packed in c d h w: one that is part of something is copied, too. Tensors that reach past
  * 2^31 elements are cut over samples, then channels of the far side, then planes.
  */
 #ifndef HL_CUDA_CONV_H
@@ -20,15 +21,16 @@ typedef struct hl_conv_piece {
     bool empty;                         /* data: no output reads these cells */
     bool moved;                         /* the near side is in scratch: packed before (forward, weights), cut out after (data) */
     bool first, last;                   /* of the pieces that add to one near side (data) or one part of the weights */
-    hl_window_copy move;
-    int64_t near_elements;              /* in scratch */
-    int64_t move_at;                    /* of the operand, where the move begins */
+    bool packed;                        /* backward: the far side is in scratch */
+    hl_window_copy move, pack;
+    int64_t near_elements, far_elements; /* in scratch */
+    int64_t move_at, pack_at;           /* of the operands, where moving begins */
 } hl_conv_piece;
 
 typedef struct hl_conv_pieces {
     hl_conv_piece *piece;
     size_t n, room;
-    int64_t near_elements; /* most of all */
+    int64_t near_elements, far_elements; /* most of all */
 } hl_conv_pieces;
 
 /* The description's near and far role and weights. */
@@ -58,8 +60,9 @@ typedef struct hl_conv_way {
 int hl_conv_candidates(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out);
 halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, const halo_candidate *choice, halo_plan **out);
 void hl_conv_plan_free(halo_plan *plan);
-/* Scratch: workspace, then the near side of a piece, then the bias's sums. */
+/* Scratch: workspace, then the near side of a piece, the far side, the bias's sums. */
 void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args);
+void *hl_conv_packed(const hl_conv_plan *p, const halo_op_args *args);
 void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args);
 
 #endif

@@ -47,12 +47,13 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args);
+    float *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args), *packed = hl_conv_packed(p, args);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
         bool add = !e->first || (s->d.accumulate && !e->moved);
+        if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->pack, dy + e->pack_at, packed));
         if (!e->empty)
-            HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w + e->filter_at, e->far, dy + e->far_at, e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm,
+            HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w + e->filter_at, e->far, (e->packed ? packed : dy) + e->far_at, e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm,
                                                         args->scratch, p->workspace, add ? &one : &zero, e->near, (e->moved ? moved : dx) + e->near_at));
         if (e->moved && e->last) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, moved, dx + e->move_at));
     }

@@ -19,7 +19,7 @@ halo_role hl_conv_far(const halo_op_desc *d) { return far_role[d->kind]; }
 
 /* Everything that a piece is made from: parts of the operands, and the window with its padding for them. */
 typedef struct part {
-    bool data;
+    bool data, backward;
     halo_operand near, far;
     int64_t near_first, far_first; /* elements from the operands' first cells */
     int64_t near_stride[HALO_DIMS], far_stride[HALO_DIMS];
@@ -79,10 +79,20 @@ static void dense_strides(const int64_t ext[HALO_DIMS], int64_t s[HALO_DIMS])
     for (int k = HALO_W; k > 0; k--) s[k - 1] = s[k] * ext[k];
 }
 
+static bool is_packed(const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS])
+{
+    int64_t dense = 1;
+    for (int k = HALO_W; k > HALO_N; k--) {
+        if (ext[k] > 1 && stride[k] != dense) return false;
+        dense *= ext[k];
+    }
+    return true;
+}
+
 /* What a piece would be. */
 typedef struct geometry {
     axis a[3];
-    bool moved, empty;
+    bool moved, packed, empty;
     int64_t near_ext[HALO_DIMS], far_ext[HALO_DIMS], near_stride[HALO_DIMS], far_stride[HALO_DIMS];
 } geometry;
 
@@ -106,6 +116,8 @@ static bool geometry_of(const part *t, int64_t most, geometry *g)
         g->far_ext[HALO_D + k] = g->a[k].far_ext;
     }
     if (g->moved) dense_strides(g->near_ext, g->near_stride);
+    g->packed = t->backward && !is_packed(g->far_ext, g->far_stride);
+    if (g->packed) dense_strides(g->far_ext, g->far_stride);
     return reach(g->near_ext, g->near_stride) <= most && reach(g->far_ext, g->far_stride) <= most;
 }
 
@@ -164,9 +176,25 @@ static void moves(const part *t, const geometry *g, bool accumulate, hl_conv_pie
     hl_cuda_places(m->to.ext, &m->places);
 }
 
+/* The far side's cells, all of which are there. */
+static void packs(const part *t, const geometry *g, hl_conv_piece *p)
+{
+    hl_window_copy *m = &p->pack;
+    *m = (hl_window_copy){0};
+    memcpy(m->from.ext, g->far_ext, sizeof(m->from.ext));
+    memcpy(m->from.stride, t->far_stride, sizeof(m->from.stride));
+    memcpy(m->to.ext, g->far_ext, sizeof(m->to.ext));
+    memcpy(m->to.stride, g->far_stride, sizeof(m->to.stride));
+    hl_cuda_places(m->to.ext, &m->places);
+    p->pack_at = p->far_at;
+    p->far_at = 0;
+    p->far_elements = reach(g->far_ext, g->far_stride);
+}
+
 static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const part *t, const geometry *g, hl_conv_piece *p)
 {
     p->moved = g->moved || g->empty;
+    p->packed = g->packed;
     p->empty = g->empty;
     if (p->moved) moves(t, g, d->accumulate, p);
     if (p->empty) return HALO_OK;
@@ -176,6 +204,7 @@ static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const pa
         p->far_at += g->a[k].far * t->far_stride[HALO_D + k];
     }
     if (p->moved) p->near_at = 0, p->near_elements = reach(g->near_ext, g->near_stride);
+    if (p->packed) packs(t, g, p);
     HL_TRY(tensor(dev, t->near.dtype, g->near_ext, g->near_stride, &p->near));
     HL_TRY(tensor(dev, t->far.dtype, g->far_ext, g->far_stride, &p->far));
     HL_TRY(filter_of(dev, &t->w, g->far_ext[HALO_C], g->near_ext[HALO_C], &p->filter));
@@ -193,7 +222,7 @@ static const halo_operand *planes_of(const halo_op_desc *d) { return &d->t[d->ki
 
 static part part_of(const halo_op_desc *d, const cut *c, int64_t n, int64_t o, int64_t z)
 {
-    part t = {.data = d->kind == HALO_OP_CONV_BWD_DATA, .near = d->t[hl_conv_near(d)], .far = d->t[hl_conv_far(d)], .w = d->window};
+    part t = {.data = d->kind == HALO_OP_CONV_BWD_DATA, .backward = d->kind != HALO_OP_CONV_FWD, .near = d->t[hl_conv_near(d)], .far = d->t[hl_conv_far(d)], .w = d->window};
     halo_operand *cuts = t.data ? &t.near : &t.far;
     HL_BUG_UNLESS(hl_cuda_strides(&t.near, t.near_stride) && hl_cuda_strides(&t.far, t.far_stride));
     t.near.ext[HALO_N] = t.far.ext[HALO_N] = hl_min64(c->samples, t.far.ext[HALO_N] - n);
@@ -284,6 +313,7 @@ halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_c
                 mark_ends(d, &c, n, o, z, p);
                 HL_TRY(describe(dev, d, &t, &g, p));
                 list->near_elements = hl_max64(list->near_elements, p->near_elements);
+                list->far_elements = hl_max64(list->far_elements, p->far_elements);
             }
     return HALO_OK;
 }

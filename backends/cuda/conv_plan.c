@@ -31,6 +31,7 @@ static const hl_conv_piece *first_piece(const hl_conv_pieces *list)
 }
 
 static size_t moved_bytes(const hl_conv_pieces *list) { return round_up((size_t)list->near_elements * sizeof(float)); }
+static size_t packed_bytes(const hl_conv_pieces *list) { return round_up((size_t)list->far_elements * sizeof(float)); }
 
 static void bias_groups(const halo_op_desc *d, hl_groups *g)
 {
@@ -49,8 +50,8 @@ static size_t sums_bytes(const halo_op_desc *d)
 
 static void add(const halo_op_desc *d, const hl_conv_pieces *list, const char *name, int algorithm, size_t workspace, halo_candidate *out)
 {
-    *out = (halo_candidate){.id = algorithm, .scratch = workspace + moved_bytes(list) + sums_bytes(d), .items = 1};
-    snprintf(out->impl, sizeof(out->impl), "cudnn:%s%s%s", name, list->near_elements > 0 ? ":moved" : "", list->n > 1 ? ":cut" : "");
+    *out = (halo_candidate){.id = algorithm, .scratch = workspace + moved_bytes(list) + packed_bytes(list) + sums_bytes(d), .items = 1};
+    snprintf(out->impl, sizeof(out->impl), "cudnn:%s%s%s", name, list->near_elements > 0 || list->far_elements > 0 ? ":moved" : "", list->n > 1 ? ":cut" : "");
 }
 
 int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out)
@@ -105,4 +106,5 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
 }
 
 void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args) { return (char *)args->scratch + p->workspace; }
-void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args) { return (char *)args->scratch + p->workspace + moved_bytes(&p->pieces); }
+void *hl_conv_packed(const hl_conv_plan *p, const halo_op_args *args) { return (char *)hl_conv_moved(p, args) + moved_bytes(&p->pieces); }
+void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args) { return (char *)hl_conv_packed(p, args) + packed_bytes(&p->pieces); }

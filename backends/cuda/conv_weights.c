@@ -43,12 +43,13 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW), *moved = hl_conv_moved(p, args);
+    float *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW), *moved = hl_conv_moved(p, args), *packed = hl_conv_packed(p, args);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
         bool add = !e->first || s->d.accumulate;
+        if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->pack, dy + e->pack_at, packed));
         if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
-        HL_DNN(s->dev, cudnnConvolutionBackwardFilter(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->far, dy + e->far_at, e->conv,
+        HL_DNN(s->dev, cudnnConvolutionBackwardFilter(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->far, (e->packed ? packed : dy) + e->far_at, e->conv,
                                                       (cudnnConvolutionBwdFilterAlgo_t)p->algorithm, args->scratch, p->workspace, add ? &one : &zero, e->filter, dw + e->filter_at));
     }
     if (hl_has(&s->d, HALO_DB))

@@ -3,7 +3,7 @@
  * conformance.c -- every operation of every backend of this build against the reference in double: random shapes, boxes, margins and layouts,
  * every implementation that offers itself, with several instruction sets and thread counts.
  *
- * HALO_TRIALS is the number of random operations per kind. `conformance.test KIND` runs one kind; `conformance.test KIND SEED` one of its operations,
+ * HALO_TRIALS is the number of random operations per kind; HALO_SUBJECT the only backend to try. `conformance.test KIND` runs one kind; `conformance.test KIND SEED` one of its operations,
  * and prints its description.
  */
 #include "dress.h"
@@ -152,8 +152,10 @@ static void add_cpu(subject *list, int *n, halo_context *ctx)
 static int all_subjects(subject *list, halo_context *ctx)
 {
     int n = 0;
+    const char *only = getenv("HALO_SUBJECT");
     for (const halo_backend *const *b = hl_backends(); *b; b++) {
         const char *name = (*b)->name;
+        if (only && strcmp(name, only) != 0) continue;
         if (strcmp(name, "ref") == 0) {
             add_subject(list, &n, ctx, name, (halo_device_options){.f64 = true}, 2e-13);
             add_subject(list, &n, ctx, name, (halo_device_options){.f64 = false}, 2e-7);
