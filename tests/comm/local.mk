@@ -32,13 +32,16 @@ TESTS += tests/comm/reducer.test
 TESTS_FAST += tests/comm/reducer.test
 tests_comm_reducer_test_SOURCES = tests/comm/reducer.c $(comm_fabric)
 
-check_PROGRAMS += tests/comm/ranks tests/comm/world tests/comm/exchange tests/comm/redistribute
+check_PROGRAMS += tests/comm/ranks tests/comm/world tests/comm/exchange tests/comm/redistribute tests/comm/guest
 tests_comm_ranks_SOURCES = tests/comm/ranks.c
 tests_comm_world_SOURCES = tests/comm/world.c
 tests_comm_exchange_SOURCES = tests/comm/exchange.c
 tests_comm_redistribute_SOURCES = tests/comm/redistribute.c
+tests_comm_guest_SOURCES = tests/comm/guest.c
 comm_scripts = tests/comm/ranks_1.test tests/comm/ranks_2.test tests/comm/ranks_3.test tests/comm/ranks_4.test \
 	tests/comm/ranks_funneled.test tests/comm/launch.test \
+	tests/comm/guest_init.test tests/comm/guest_single.test tests/comm/guest_funneled.test tests/comm/guest_serialized.test \
+	tests/comm/guest_multiple.test \
 	tests/comm/exchange_1.test tests/comm/exchange_2.test tests/comm/exchange_3.test tests/comm/exchange_4.test \
 	tests/comm/exchange_8.test tests/comm/exchange_funneled.test tests/comm/exchange_late.test \
 	tests/comm/redistribute_1.test tests/comm/redistribute_2.test tests/comm/redistribute_3.test tests/comm/redistribute_4.test \
