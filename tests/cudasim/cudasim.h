@@ -5,19 +5,19 @@
  *
  * The simulator takes its settings from the environment, once, at the first call:
  *
- *     CUDASIM_DEVICES=n      devices of this process (default 1; 0: a driver and no device)
- *     CUDASIM_SM=70|75|80|90 compute capability (default 80): bf16 and TF32 need 80
- *     CUDASIM_IMAGES="70 80" architectures that the kernels were "built" for (default: every one)
- *     CUDASIM_DRIVER=v       the driver's CUDA version, as 12040 for 12.4; 0: no driver (default: the version
- * of the headers) CUDASIM_CUDNN=v        what cudnnGetVersion() answers (default: the version of the
- * headers); CUDASIM_NCCL=v likewise CUDASIM_CUDNN_ELEMENTS=n   cuDNN refuses tensors of more elements
- * (default 2^31 - 1): for tests of how large ones are split CUDASIM_MEMORY=bytes   memory of each device
- * (default 8 GiB) CUDASIM_SEED=n         run the operations of different streams, the blocks of a grid and
- * the threads of a block in an order drawn from n; unset: as late as a synchronisation allows, in order
- *     CUDASIM_FAIL=what:n    the n-th call of that kind fails, such as malloc:3 or launch:1,cudnn:2 (enum
- * cudasim_fault has the kinds) CUDASIM_TIMEOUT=s      a collective that waits longer for other ranks ends the
- * process (default 60) CUDASIM_STRICT=1       asynchronous copies of pageable memory are refused (CUDA makes
- * them slow, silently) CUDASIM_VERBOSE=1      every operation, as it is queued and as it runs, on stderr
+ *     CUDASIM_DEVICES=n           devices of this process (default 1; 0: a driver and no device)
+ *     CUDASIM_SM=70|75|80|90      compute capability (default 80): bf16 and TF32 need 80
+ *     CUDASIM_IMAGES="70 80"      architectures that the kernels were "built" for (default: every one)
+ *     CUDASIM_DRIVER=v            the driver's CUDA, as 12040 for 12.4; 0: no driver (default: the headers')
+ *     CUDASIM_CUDNN=v             what cudnnGetVersion() answers (default: the headers'); CUDASIM_NCCL likewise
+ *     CUDASIM_CUDNN_ELEMENTS=n    cuDNN refuses tensors of more elements (default 2^31 - 1): to test splitting
+ *     CUDASIM_MEMORY=bytes        memory of each device (default 8 GiB)
+ *     CUDASIM_SEED=n              run streams, blocks of a grid and threads of a block in an order drawn from n;
+ *                                 unset: as late as a synchronisation allows, in order
+ *     CUDASIM_FAIL=what:n         the n-th call of that kind fails, such as malloc:3 or launch:1,cudnn:2
+ *     CUDASIM_TIMEOUT=s           a collective that waits longer for other ranks ends the process (default 60)
+ *     CUDASIM_STRICT=1            asynchronous copies of pageable memory are refused (CUDA makes them slow)
+ *     CUDASIM_VERBOSE=1           every operation, as it is queued and as it runs, on stderr
  *
  * A defect of the program under test (a race, a host access to device memory, a barrier that not all threads
  * reach) ends the process by abort() with a line "cudasim: FATAL: ..." or "cudasim: RACE: ..." on stderr. A
@@ -37,10 +37,9 @@ enum cudasim_fault {
     CUDASIM_HOST_ALLOC, /* hostalloc: cudaMallocHost, cudaHostAlloc likewise */
     CUDASIM_LAUNCH,     /* launch: a kernel launch answers cudaErrorLaunchOutOfResources */
     CUDASIM_COPY,       /* copy: a copy or fill answers cudaErrorInvalidValue */
-    CUDASIM_EXECUTE, /* execute: a queued operation fails as it runs: cudaErrorLaunchFailure from every call
-                        after it */
-    CUDASIM_CUDNN,   /* cudnn: a cuDNN operation answers CUDNN_STATUS_EXECUTION_FAILED */
-    CUDASIM_CUBLAS,  /* cublas: a cuBLAS operation answers CUBLAS_STATUS_EXECUTION_FAILED */
+    CUDASIM_EXECUTE,    /* execute: an operation fails as it runs: cudaErrorLaunchFailure from then on */
+    CUDASIM_CUDNN,      /* cudnn: a cuDNN operation answers CUDNN_STATUS_EXECUTION_FAILED */
+    CUDASIM_CUBLAS,     /* cublas: a cuBLAS operation answers CUBLAS_STATUS_EXECUTION_FAILED */
     CUDASIM_NCCL_FAULT, /* nccl: an NCCL operation answers ncclSystemError */
     CUDASIM_CREATE,     /* create: a stream, event, graph, handle or communicator is not made */
     CUDASIM_FAULTS

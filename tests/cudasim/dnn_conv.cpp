@@ -2,8 +2,9 @@
 /*
  * dnn_conv.cpp -- the convolutions of the simulated cuDNN, in double over dense copies of the operands:
  *
- *     y[n,k,o]  = sum_{c,t} w[k,c,t] x[n,c,i]     dx[n,c,i] = sum_{k,t,o} w[k,c,t] dy[n,k,o]     dw[k,c,t] =
- * sum_{n,o} x[n,c,i] dy[n,k,o]
+ *     y[n,k,o]  = sum_{c,t} w[k,c,t] x[n,c,i]
+ *     dx[n,c,i] = sum_{k,t,o} w[k,c,t] dy[n,k,o]
+ *     dw[k,c,t] = sum_{n,o} x[n,c,i] dy[n,k,o]
  *
  * with i = o * stride - pad + t * dilation in each spatial dimension. Tensor cores round their operands: f32
  * becomes TF32 where the device has it and the math type does not forbid it (as the real library does by

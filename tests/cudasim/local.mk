@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cudasim: a simulated CUDA device, as a library with the part of the C APIs of cudart, cuDNN, cuBLAS and NCCL that backends/cuda calls, and its
-# own tests. Whoever links tests/cudasim/libcudasim.la in place of NVIDIA's libraries runs on it; kernels are compiled by the C++ compiler with
-# $(cudasim_kernel_flags). Nothing here is installed, and nothing it measures is a figure of a GPU.
+# own tests. Whoever links tests/cudasim/libcudasim.la in place of NVIDIA's libraries runs on it. The backend itself is built as a
+# module in tests/cudasim/.libs: the same C sources, and its kernels by the C++ compiler, one file kern_NAME.cpp for each NAME.cu. With
+# HALO_MODULES set to that directory every test and the program run on the simulated device. Nothing of it is installed, and nothing it measures is a
+# figure of a GPU.
 check_LTLIBRARIES =
 cudasim_cppflags = -I$(top_srcdir)/tests/cudasim -I$(top_srcdir) -I$(top_srcdir)/src -I$(top_srcdir)/include $(CUDASIM_CPPFLAGS)
 cudasim_cxxflags = $(CUDASIM_CXXFLAGS) $(HALO_MAP_CFLAGS) $(HALO_SANITIZER_CFLAGS)
-# For a file of two lines that includes a .cu file: the words of device.h come first
-cudasim_kernel_flags = -include $(top_srcdir)/tests/cudasim/device.h
-
 cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/cudasim/graphs.test tests/cudasim/kernels.test \
 	tests/cudasim/layers.test tests/cudasim/ranks.test
 
 if CUDASIM
-check_LTLIBRARIES += tests/cudasim/libcudasim.la
+check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la
 check_PROGRAMS += $(cudasim_programs)
 TESTS += $(cudasim_programs)
 TESTS_FAST += $(cudasim_programs)
@@ -59,6 +58,14 @@ tests_cudasim_ranks_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_ranks_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_ranks_test_LDADD = tests/cudasim/libcudasim.la
 
-# The kernels of the simulator's own tests, included by example.cpp; kernel.h is what both compilers share
+tests_cudasim_halo_cuda_la_SOURCES = $(cuda_sources) tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp \
+	tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp \
+	tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp
+tests_cudasim_halo_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim $(CUDASIM_CPPFLAGS) -DHL_CUDA_ARCHS='"70 75 80 86 89 90"'
+tests_cudasim_halo_cuda_la_CXXFLAGS = $(cudasim_cxxflags) -Wno-shadow -Wno-unknown-pragmas
+tests_cudasim_halo_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere -no-undefined \
+	-export-symbols-regex '^halo_backend_entry$$'
+tests_cudasim_halo_cuda_la_LIBADD = tests/cudasim/libcudasim.la
+
+# The kernels of the simulator's own tests, included by example.cpp
 EXTRA_DIST += tests/cudasim/example.cu
-noinst_HEADERS += backends/cuda/kernel.h
