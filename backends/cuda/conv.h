@@ -61,8 +61,12 @@ int hl_conv_candidates(halo_device *dev, const halo_op_desc *d, const hl_conv_wa
 halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, const halo_candidate *choice, halo_plan **out);
 void hl_conv_plan_free(halo_plan *plan);
 /* Scratch: workspace, then the near side of a piece, the far side, the bias's sums. */
-void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args);
-void *hl_conv_packed(const hl_conv_plan *p, const halo_op_args *args);
-void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args);
+void *hl_conv_moved(const hl_conv_plan *p, void *scratch);
+void *hl_conv_packed(const hl_conv_plan *p, void *scratch);
+void *hl_conv_sums(const hl_conv_plan *p, void *scratch);
+
+/* conv_fwd.c: the convolution alone, without bias and activation; x and y at the first cells of their boxes. */
+extern const hl_conv_way hl_conv_forward_way;
+halo_status hl_conv_forward(const hl_conv_plan *p, float *x, float *w, float *y, void *scratch);
 
 #endif

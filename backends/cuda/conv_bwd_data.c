@@ -47,7 +47,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args), *packed = hl_conv_packed(p, args);
+    float *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
         bool add = !e->first || (s->d.accumulate && !e->moved);

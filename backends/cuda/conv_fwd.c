@@ -32,24 +32,32 @@ static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, 
     return cudnnGetConvolutionForwardWorkspaceSize(dev->dnn, p->near, p->filter, p->conv, p->far, (cudnnConvolutionFwdAlgo_t)algorithm, bytes) == CUDNN_STATUS_SUCCESS;
 }
 
-static const hl_conv_way way = {name_of, ask, size_of};
+const hl_conv_way hl_conv_forward_way = {name_of, ask, size_of};
 
-static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &way, out); }
+static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &hl_conv_forward_way, out); }
 
-static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &way, choice, out); }
+static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &hl_conv_forward_way, choice, out); }
+
+halo_status hl_conv_forward(const hl_conv_plan *p, float *x, float *w, float *y, void *scratch)
+{
+    const hl_cuda_plan *s = &p->super;
+    const float one = 1, zero = 0;
+    float *moved = hl_conv_moved(p, scratch);
+    for (size_t i = 0; i < p->pieces.n; i++) {
+        const hl_conv_piece *e = &p->pieces.piece[i];
+        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
+        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->filter, w + e->filter_at, e->conv,
+                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, scratch, p->workspace, &zero, e->far, y + e->far_at));
+    }
+    return HALO_OK;
+}
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    const float one = 1, zero = 0;
-    float *x = hl_cuda_ptr(s, args, HALO_X), *y = hl_cuda_ptr(s, args, HALO_Y), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args);
-    for (size_t i = 0; i < p->pieces.n; i++) {
-        const hl_conv_piece *e = &p->pieces.piece[i];
-        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
-        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->filter, w + e->filter_at, e->conv,
-                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, args->scratch, p->workspace, &zero, e->far, y + e->far_at));
-    }
+    float *y = hl_cuda_ptr(s, args, HALO_Y);
+    HL_TRY(hl_conv_forward(p, hl_cuda_ptr(s, args, HALO_X), hl_cuda_ptr(s, args, HALO_WT), y, args->scratch));
     if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
         HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, HALO_F32, &p->finish, y, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
     return HALO_OK;

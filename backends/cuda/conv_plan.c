@@ -105,6 +105,6 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
     return st;
 }
 
-void *hl_conv_moved(const hl_conv_plan *p, const halo_op_args *args) { return (char *)args->scratch + p->workspace; }
-void *hl_conv_packed(const hl_conv_plan *p, const halo_op_args *args) { return (char *)hl_conv_moved(p, args) + moved_bytes(&p->pieces); }
-void *hl_conv_sums(const hl_conv_plan *p, const halo_op_args *args) { return (char *)hl_conv_packed(p, args) + packed_bytes(&p->pieces); }
+void *hl_conv_moved(const hl_conv_plan *p, void *scratch) { return (char *)scratch + p->workspace; }
+void *hl_conv_packed(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_moved(p, scratch) + moved_bytes(&p->pieces); }
+void *hl_conv_sums(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_packed(p, scratch) + packed_bytes(&p->pieces); }

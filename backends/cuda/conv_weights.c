@@ -43,7 +43,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW), *moved = hl_conv_moved(p, args), *packed = hl_conv_packed(p, args);
+    float *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW), *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
         bool add = !e->first || s->d.accumulate;
@@ -53,7 +53,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
                                                       (cudnnConvolutionBwdFilterAlgo_t)p->algorithm, args->scratch, p->workspace, add ? &one : &zero, e->filter, dw + e->filter_at));
     }
     if (hl_has(&s->d, HALO_DB))
-        HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, HALO_F32, &p->db, dy, hl_conv_sums(p, args), hl_cuda_ptr(s, args, HALO_DB), s->d.accumulate));
+        HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, HALO_F32, &p->db, dy, hl_conv_sums(p, args->scratch), hl_cuda_ptr(s, args, HALO_DB), s->d.accumulate));
     return HALO_OK;
 }
 

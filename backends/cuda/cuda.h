@@ -138,7 +138,7 @@ int hl_cuda_offer(const char *impl, size_t scratch, halo_candidate *out);
         .kind = op_kind, .candidates = candidates_fn, .plan = plan_fn, .run = run_fn, .destroy = hl_cuda_plan_free}
 
 extern const halo_op_class hl_cuda_conv_fwd, hl_cuda_conv_bwd_data, hl_cuda_conv_bwd_weights, hl_cuda_bias_bwd;
-extern const halo_op_class hl_cuda_pool_fwd, hl_cuda_pool_bwd;
+extern const halo_op_class hl_cuda_pool_fwd, hl_cuda_pool_bwd, hl_cuda_conv_pool_fwd, hl_cuda_act_pool_bwd;
 extern const halo_op_class hl_cuda_norm_stats, hl_cuda_norm_apply, hl_cuda_norm_bwd_stats, hl_cuda_norm_bwd_apply;
 extern const halo_op_class hl_cuda_act_fwd, hl_cuda_act_bwd, hl_cuda_add, hl_cuda_dropout;
 extern const halo_op_class hl_cuda_copy, hl_cuda_cast, hl_cuda_margin, hl_cuda_flatten, hl_cuda_unflatten;

@@ -100,6 +100,8 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_UPDATE] = &hl_cuda_update,
     [HALO_OP_CAST] = &hl_cuda_cast,
     [HALO_OP_BIAS_BWD] = &hl_cuda_bias_bwd,
+    [HALO_OP_CONV_POOL_FWD] = &hl_cuda_conv_pool_fwd,
+    [HALO_OP_ACT_POOL_BWD] = &hl_cuda_act_pool_bwd,
 };
 
 /* -------------------------------------------------------------------------------------------------------------- device */

@@ -69,6 +69,18 @@ cudaError_t hl_cuda_pool_forward(cudaStream_t stream, halo_dtype type, const hl_
 cudaError_t hl_cuda_pool_backward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *dyv, const hl_view *dxv, const hl_view *av,
                                   const void *dy, const void *aux, void *dx, int accumulate);
 
+/* pool.cu, with the activation: places of y, windows of `side` cells side by side in z. y, aux = the pooled act(z + bias[channel]); aux as CONV_POOL_FWD saves it */
+typedef struct hl_act_pooling {
+    hl_cells places;
+    int64_t side[3], pad[3];
+    hl_view z, y, aux; /* backward: z is dx */
+    int max, act;
+    float slope;
+} hl_act_pooling;
+cudaError_t hl_cuda_act_pool_forward(cudaStream_t stream, halo_dtype type, const hl_act_pooling *p, const void *z, const float *bias, void *y, uint8_t *aux);
+/* places of dx; dyv: of dy; y and aux may be NULL as ACT_POOL_BWD says */
+cudaError_t hl_cuda_act_pool_backward(cudaStream_t stream, halo_dtype type, const hl_act_pooling *p, const hl_view *dyv, const void *dy, const void *y, const uint8_t *aux, void *dx);
+
 /* Sums over groups of cells: group q of `groups` begins q / minor * major_step[a] + q % minor * minor_step[a] elements from operand a, and is
  * summed in `parts` by as many blocks. */
 typedef struct hl_groups {

@@ -10,6 +10,7 @@ cuda_sources = \
 	backends/cuda/conv_fwd.c \
 	backends/cuda/conv_pieces.c \
 	backends/cuda/conv_plan.c \
+	backends/cuda/conv_pool.c \
 	backends/cuda/conv_weights.c \
 	backends/cuda/copy.c \
 	backends/cuda/cuda.h \

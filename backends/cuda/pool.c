@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c -- max and average pooling: geometry for pool.cu. */
+/* pool.c -- max and average pooling, and the gradient of windows side by side with the activation before them: geometry for pool.cu. */
 #include "cuda.h"
 
 typedef struct pool_plan {
@@ -86,3 +86,58 @@ static halo_status backward_run(halo_plan *plan, const halo_op_args *args)
 }
 
 HL_CUDA_CLASS(hl_cuda_pool_bwd, HALO_OP_POOL_BWD, backward_candidates, backward_plan, backward_run);
+
+/* ----------------------------------------------------------------------------------------- with the activation before it */
+
+typedef struct act_pool_plan {
+    hl_cuda_plan super;
+    hl_act_pooling p;
+    hl_view dy;
+} act_pool_plan;
+
+static bool side_by_side(const halo_window *w)
+{
+    for (int k = 0; k < 3; k++)
+        if (w->kernel[k] < 1 || w->stride[k] != w->kernel[k] || w->dilation[k] != 1) return false;
+    return true;
+}
+
+/* What of the forward pass a derivative asks for: nothing when the activation's is a constant. */
+static int act_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    (void)dev;
+    bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE, two_valued = d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU;
+    bool aux = d->t[HALO_AUX].dtype == HALO_U8;
+    int64_t cells = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
+    if (!fits(d, HALO_DX, HALO_DY) || !side_by_side(&d->window) || d->accumulate || (hl_has(d, HALO_AUX) && !aux)) return 0;
+    if (!hl_cuda_like(d, HALO_Y, HALO_DY, true) || (!max && !constant && !two_valued)) return 0;
+    if ((!aux && (max || !constant)) || (max && !constant && !hl_has(d, HALO_Y))) return 0;
+    return cells <= (max ? 256 : constant ? INT32_MAX : 8) ? hl_cuda_offer("cuda", 0, out) : 0;
+}
+
+static halo_status act_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+{
+    act_pool_plan *p;
+    (void)choice;
+    HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
+    p->p = (hl_act_pooling){.max = d->pool == HALO_POOL_MAX, .act = (int)d->act, .slope = (float)d->slope};
+    memcpy(p->p.side, d->window.kernel, sizeof(p->p.side));
+    memcpy(p->p.pad, d->window.pad_lo, sizeof(p->p.pad));
+    HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_DX], &p->p.z) && hl_cuda_view(&d->t[HALO_DY], &p->dy));
+    if (hl_has(d, HALO_Y)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_Y], &p->p.y));
+    if (hl_has(d, HALO_AUX)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_AUX], &p->p.aux));
+    hl_cuda_places(d->t[HALO_DX].ext, &p->p.places);
+    *out = (halo_plan *)p;
+    return HALO_OK;
+}
+
+static halo_status act_run(halo_plan *plan, const halo_op_args *args)
+{
+    const act_pool_plan *p = (const act_pool_plan *)plan;
+    const hl_cuda_plan *s = &p->super;
+    HL_CUDA(s->dev, hl_cuda_act_pool_backward(s->dev->compute, s->d.t[HALO_DX].dtype, &p->p, &p->dy, hl_cuda_ptr(s, args, HALO_DY), hl_cuda_ptr(s, args, HALO_Y),
+                                              hl_cuda_ptr(s, args, HALO_AUX), hl_cuda_ptr(s, args, HALO_DX)));
+    return HALO_OK;
+}
+
+HL_CUDA_CLASS(hl_cuda_act_pool_bwd, HALO_OP_ACT_POOL_BWD, act_candidates, act_plan, act_run);

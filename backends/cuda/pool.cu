@@ -114,3 +114,62 @@ extern "C" cudaError_t hl_cuda_pool_backward(cudaStream_t stream, halo_dtype typ
 {
     HL_BY_TYPE(type, HL_LAUNCH(pool_backward<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *dyv, *dxv, *av, (const T *)dy, aux, (T *)dx, accumulate));
 }
+
+/* ---------------------------------------------------------------------------------------- with the activation before it */
+
+template <class T> HL_KERNEL(HL_BLOCK) act_pool_forward(hl_act_pooling a, const T *z, const float *bias, T *y, uint8_t *aux)
+{
+    for (int64_t i = HL_INDEX; i < a.places.total; i += HL_STRIDE) {
+        hl_place p = hl_place_of(a.places, i), q = p;
+        float b = bias ? bias[p.i[1]] : 0, best = 0, sum = 0;
+        int tap = 0, arg = 0, bits = 0;
+        for (int64_t d = 0; d < a.side[0]; d++)
+            for (int64_t h = 0; h < a.side[1]; h++)
+                for (int64_t w = 0; w < a.side[2]; w++, tap++) {
+                    q.i[2] = p.i[2] * a.side[0] + d, q.i[3] = p.i[3] * a.side[1] + h, q.i[4] = p.i[4] * a.side[2] + w;
+                    float v = hl_activate(a.act, a.slope, hl_load(z, hl_offset_of(a.z.stride, q)) + b);
+                    sum += v;
+                    if (tap < 8 && v > 0) bits |= 1 << tap;
+                    if (tap == 0 || v > best) best = v, arg = tap;
+                }
+        hl_store(y, hl_offset_of(a.y.stride, p), a.max ? best : sum / (float)tap);
+        if (aux) aux[hl_offset_of(a.aux.stride, p)] = (uint8_t)(a.max ? arg : bits);
+    }
+}
+
+extern "C" cudaError_t hl_cuda_act_pool_forward(cudaStream_t stream, halo_dtype type, const hl_act_pooling *p, const void *z, const float *bias, void *y, uint8_t *aux)
+{
+    HL_BY_TYPE(type, HL_LAUNCH(act_pool_forward<T>, hl_grid(p->places.total), HL_BLOCK, 0, stream, *p, (const T *)z, bias, (T *)y, aux));
+}
+
+template <class T> HL_KERNEL(HL_BLOCK) act_pool_backward(hl_act_pooling a, hl_view dyv, const T *dy, const T *y, const uint8_t *aux, T *dx)
+{
+    const float cells = (float)(a.side[0] * a.side[1] * a.side[2]);
+    for (int64_t i = HL_INDEX; i < a.places.total; i += HL_STRIDE) {
+        hl_place q = hl_place_of(a.places, i), p = q;
+        int64_t tap = 0;
+        bool there = true;
+        for (int k = 0; k < 3; k++) {
+            int64_t at = q.i[2 + k] + a.pad[k];
+            there = there && at >= 0 && at / a.side[k] < dyv.ext[2 + k];
+            p.i[2 + k] = at / a.side[k];
+            tap = tap * a.side[k] + at % a.side[k];
+        }
+        float v = 0;
+        if (there) {
+            int saved = aux ? aux[hl_offset_of(a.aux.stride, p)] : 0;
+            float out = y ? hl_load(y, hl_offset_of(a.y.stride, p)) : 0, e = hl_load(dy, hl_offset_of(dyv.stride, p));
+            if (!a.max)
+                v = e * hl_slope_of(a.act, a.slope, tap < 8 && (saved >> tap & 1) ? 1.f : -1.f) / cells;
+            else if (saved == tap)
+                v = e * hl_slope_of(a.act, a.slope, out);
+        }
+        hl_store(dx, hl_offset_of(a.z.stride, q), v);
+    }
+}
+
+extern "C" cudaError_t hl_cuda_act_pool_backward(cudaStream_t stream, halo_dtype type, const hl_act_pooling *p, const hl_view *dyv, const void *dy, const void *y, const uint8_t *aux,
+                                                 void *dx)
+{
+    HL_BY_TYPE(type, HL_LAUNCH(act_pool_backward<T>, hl_grid(p->places.total), HL_BLOCK, 0, stream, *p, *dyv, (const T *)dy, (const T *)y, aux, (T *)dx));
+}
