@@ -6,13 +6,14 @@
  *   avg: dx[q] = act' dy[p] / m, act' by bit k of AUX[p] for q = p s + k
  *
  * A cell of dx has one window at most, so every cell is written once, from one output that its neighbours need too: work is dealt by rows of dx,
- * whose s[0] s[1] neighbours find the rows of dy, y and AUX in cache. Nothing of full size is read.
+ * whose s[0] s[1] neighbours find the rows of dy, y and AUX in cache. Nothing of full size is read. Averages over windows that overlap are pool.c's.
  */
 #include "classes.h"
 #include "kern/kern.h"
 
 typedef struct act_pool_plan {
     hl_cpu_plan super;
+    halo_plan *average; /* pool.c's, or NULL */
     const halo_operand *x, *y; /* DX, DY */
     hl_strides xs, gs, ys, as; /* of DX, DY, Y, AUX */
     int64_t x0, g0, y0, a0;    /* where their boxes begin */
@@ -162,11 +163,13 @@ static void fill_part(void *arg, int64_t part)
 static int act_pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     const halo_operand *x = &d->t[HALO_DX], *y = &d->t[HALO_DY];
-    if (!hl_has_f32(d, HALO_DX) || !hl_has_f32(d, HALO_DY) || x->layout != y->layout || d->accumulate || !window_valid(&d->window)) return 0;
+    if (!window_valid(&d->window)) return hl_cpu_act_average_bwd.candidates(dev, d, out);
+    if (!hl_has_f32(d, HALO_DX) || !hl_has_f32(d, HALO_DY) || x->layout != y->layout || d->accumulate) return 0;
     if (x->ext[HALO_N] != y->ext[HALO_N] || x->ext[HALO_C] != y->ext[HALO_C] || !saved_valid(d)) return 0;
     act_pool_plan p = {.super = {hl_cpu(dev), *d}};
     shape(&p);
     hl_cpu_candidate(dev, "cpu", (double)p.rows, out);
+    out->id = HL_ACT_POOL_ID;
     int64_t parts = hl_min64(p.rows, hl_parts(hl_cpu(dev), hl_operand_box_elements(x)));
     out->efficiency = (double)p.rows / ((double)hl_cpu(dev)->threads * (double)hl_div_up(p.rows, hl_max64(parts, 1)));
     return 1;
@@ -175,16 +178,31 @@ static int act_pool_candidates(halo_device *dev, const halo_op_desc *d, halo_can
 static halo_status act_pool_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
 {
     act_pool_plan *p;
-    (void)choice;
+    halo_status st = HALO_OK;
     HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
-    shape(p);
+    if (choice->id == HL_ACT_POOL_ID)
+        shape(p);
+    else
+        HL_GOTO(st, hl_cpu_act_average_bwd.plan(dev, d, choice, &p->average), free_plan);
     *out = (halo_plan *)p;
     return HALO_OK;
+free_plan:
+    hl_cpu_plan_free((halo_plan *)p);
+    return st;
+}
+
+static void act_pool_destroy(halo_plan *plan)
+{
+    act_pool_plan *p = (act_pool_plan *)plan;
+    if (!p) return;
+    hl_cpu_act_average_bwd.destroy(p->average);
+    hl_cpu_plan_free(plan);
 }
 
 static halo_status act_pool_do(halo_plan *plan, const halo_op_args *args)
 {
     const act_pool_plan *p = (const act_pool_plan *)plan;
+    if (p->average) return hl_cpu_act_average_bwd.run(p->average, args);
     bool two = p->super.d.act == HALO_ACT_RELU || p->super.d.act == HALO_ACT_LEAKY_RELU;
     act_pool_run r = {.p = p, .dy = args->ptr[HALO_DY], .dx = args->ptr[HALO_DX]};
     r.y = hl_has(&p->super.d, HALO_Y) ? args->ptr[HALO_Y] : NULL;
@@ -195,4 +213,4 @@ static halo_status act_pool_do(halo_plan *plan, const halo_op_args *args)
 }
 
 const halo_op_class hl_cpu_act_pool_bwd = {
-    .kind = HALO_OP_ACT_POOL_BWD, .candidates = act_pool_candidates, .plan = act_pool_make, .run = act_pool_do, .destroy = hl_cpu_plan_free};
+    .kind = HALO_OP_ACT_POOL_BWD, .candidates = act_pool_candidates, .plan = act_pool_make, .run = act_pool_do, .destroy = act_pool_destroy};

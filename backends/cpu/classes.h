@@ -17,6 +17,10 @@ extern const halo_op_class hl_cpu_copy, hl_cpu_cast, hl_cpu_flatten, hl_cpu_unfl
 extern const halo_op_class hl_cpu_linear_fwd, hl_cpu_linear_bwd_data, hl_cpu_linear_bwd_weights;
 extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_sumsq, hl_cpu_update, hl_cpu_bias_bwd;
 
+/* pool.c: averages whose windows overlap, under the class of act_pool.c, which hands on what has another id than its own. */
+extern const halo_op_class hl_cpu_act_average_bwd;
+enum { HL_ACT_POOL_ID = 1 };
+
 /* cross_entropy.c: the loss of classes, under the class of all losses. */
 int hl_cross_entropy_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out);
 halo_status hl_cross_entropy_make(halo_device *dev, const halo_op_desc *d, halo_plan **plan);

@@ -9,6 +9,9 @@
  * Forward, work is dealt by rows (n, channel block, d, h) of y. A row's windows share their taps in d and h; along w all windows between `full` have
  * all taps, the few at the ends have a shorter list. Backward, it is dealt by rows of dx, each collecting from the rows of dy whose windows reach it:
  * nothing is written by two threads, and sums have one order. The rows of dy and AUX that neighbouring dx rows share are in cache by then.
+ *
+ * An average in front of which stands an activation of two values: forward, AUX gets a bit for each of the stride cells that belong to an output, from
+ * rows that are in cache; backward (the averages of HALO_OP_ACT_POOL_BWD that act_pool.c does not take), a row of dx that is done is multiplied by act'.
  */
 #include "classes.h"
 #include "kern/kern.h"
@@ -152,11 +155,37 @@ static void windows(const pool_run *r, place at, hl_pool_taps taps, int64_t w, i
         memset(which, 0, (size_t)(cells * at.lanes) * sizeof(*which));
     } else if (p->super.d.pool == HALO_POOL_MAX) {
         kern->pool_max(x, step, cells, at.lanes, taps, y, ystep, r->aux ? which : NULL);
-    } else {
+    } else { /* avg */
         kern->pool_sum(x, step, cells, at.lanes, taps, factor_of(p, taps.count), y, ystep);
-        if (r->aux) memset(which, 0, (size_t)(cells * at.lanes) * sizeof(*which));
     }
-    if (r->aux) put_aux(r, a_at(p, at.n, at.block, at.d, at.h) + w * p->at.s[HALO_W], at.lanes, cells, which);
+    if (r->aux && p->super.d.pool == HALO_POOL_MAX) put_aux(r, a_at(p, at.n, at.block, at.d, at.h) + w * p->at.s[HALO_W], at.lanes, cells, which);
+}
+
+/* Bits of the stride cells of outputs [w, w + cells) of a row, of which `have` along w exist. */
+static void put_signs(const pool_run *r, place at, int64_t w, int64_t cells, int64_t have)
+{
+    const pool_plan *p = r->p;
+    const int64_t *s = p->super.d.window.stride;
+    int64_t offset[8];
+    int32_t index[8];
+    hl_pool_taps t = {0, offset, index};
+    hl_pool_saved run = {.cells = cells, .lanes = at.lanes, .x_step = s[2] * p->xt.s[HALO_W], .aux_step = p->at.s[HALO_W]};
+    for (int64_t d = 0; d < hl_min64(s[0], p->x->ext[HALO_D] - at.d * s[0]); d++)
+        for (int64_t h = 0; h < hl_min64(s[1], p->x->ext[HALO_H] - at.h * s[1]); h++)
+            for (int64_t k = 0; k < have; k++) {
+                offset[t.count] = d * p->xt.s[HALO_D] + h * p->xt.s[HALO_H] + k * p->xt.s[HALO_W];
+                index[t.count++] = (int32_t)((d * s[1] + h) * s[2] + k);
+            }
+    const float *x = r->x + (t.count ? x_at(p, at.n, at.block, at.d * s[0], at.h * s[1]) + w * run.x_step : 0);
+    p->super.dev->kern->signs(&run, t, x, (uint8_t *)r->aux + a_at(p, at.n, at.block, at.d, at.h) + w * run.aux_step);
+}
+
+static void forward_signs(const pool_run *r, place at)
+{
+    const pool_plan *p = r->p;
+    int64_t stride = p->super.d.window.stride[2], width = p->y->ext[HALO_W], whole = hl_min64(width, p->x->ext[HALO_W] / stride);
+    if (whole > 0) put_signs(r, at, 0, whole, stride);
+    for (int64_t w = whole; w < width; w++) put_signs(r, at, w, 1, hl_max64(0, p->x->ext[HALO_W] - w * stride));
 }
 
 static void forward_row(const pool_run *r, place at, int64_t *offset, int32_t *index, int32_t *which)
@@ -169,6 +198,7 @@ static void forward_row(const pool_run *r, place at, int64_t *offset, int32_t *i
         windows(r, at, taps_of(p, at.d, at.h, w, full, offset, index), w, cells, which);
         w += cells - 1;
     }
+    if (r->aux && p->super.d.pool == HALO_POOL_AVG) forward_signs(r, at);
 }
 
 static void forward_part(void *arg, int64_t i)
@@ -249,6 +279,26 @@ static bool output_of(const pool_plan *p, int k, int64_t q, int64_t tap, int64_t
     return *out >= p->outputs[k].lo && *out < p->outputs[k].hi;
 }
 
+/* A row of dx times act'. Cells past those that AUX has bits for are 0 (signed_valid). */
+static void backward_signs(const pool_run *r, place at, float *dx)
+{
+    const pool_plan *p = r->p;
+    const int64_t *s = p->super.d.window.stride;
+    int64_t od = at.d / s[0], oh = at.h / s[1], width = p->x->ext[HALO_W], whole = hl_min64(p->y->ext[HALO_W], width / s[2]);
+    if (od >= p->y->ext[HALO_D] || oh >= p->y->ext[HALO_H]) return;
+    const uint8_t *aux = (const uint8_t *)r->aux + a_at(p, at.n, at.block, od, oh);
+    hl_unpool u = {.s = {.cells = whole, .lanes = at.lanes, .x_step = s[2] * p->xt.s[HALO_W], .aux_step = p->at.s[HALO_W]},
+                   .taps = (int)s[2],
+                   .first = (int32_t)((at.d % s[0] * s[1] + at.h % s[1]) * s[2]),
+                   .tap_step = p->xt.s[HALO_W],
+                   .slope = p->super.d.act == HALO_ACT_RELU ? 0.0f : (float)p->super.d.slope};
+    p->super.dev->kern->unsign(&u, aux, dx);
+    u.taps = (int)(width - whole * s[2]);
+    if (whole == p->y->ext[HALO_W] || u.taps <= 0) return;
+    u.s.cells = 1;
+    p->super.dev->kern->unsign(&u, aux + whole * u.s.aux_step, dx + whole * u.s.x_step);
+}
+
 static void backward_row(const pool_run *r, place at, int32_t *which)
 {
     const pool_plan *p = r->p;
@@ -263,6 +313,7 @@ static void backward_row(const pool_run *r, place at, int32_t *which)
         for (int64_t kh = win->kernel[1] - 1; kh >= 0; kh--)
             if (output_of(p, 1, at.h, kh, &oh)) collect_row(r, at, od, oh, (kd * win->kernel[1] + kh) * win->kernel[2], which);
     }
+    if (p->super.d.kind == HALO_OP_ACT_POOL_BWD) backward_signs(r, at, dx);
 }
 
 static void backward_part(void *arg, int64_t i)
@@ -289,8 +340,12 @@ static bool aux_valid(const pool_plan *p, bool forward)
 {
     const halo_op_desc *d = &p->super.d;
     const halo_operand *a = &d->t[HALO_AUX];
-    if (a->dtype == HALO_NONE) return d->pool == HALO_POOL_AVG || forward;
-    bool type = a->dtype == HALO_I32 || (a->dtype == HALO_U8 && p->taps <= 256);
+    if (a->dtype == HALO_NONE) return d->kind != HALO_OP_ACT_POOL_BWD && (d->pool == HALO_POOL_AVG || forward);
+    if (d->pool == HALO_POOL_AVG) {
+        const int64_t *s = d->window.stride;
+        if (a->dtype != HALO_U8 || s[0] > 8 || s[1] > 8 || s[2] > 8 || s[0] * s[1] * s[2] > 8) return false;
+    }
+    bool type = a->dtype == HALO_I32 || (a->dtype == HALO_U8 && (p->taps <= 256 || d->pool == HALO_POOL_AVG));
     return type && hl_operand_valid(a) && a->layout == p->y->layout && hl_same_extents(a, p->y);
 }
 
@@ -328,6 +383,15 @@ static void shape(pool_plan *p, bool forward)
     if (p->full.lo >= p->full.hi) p->full = (hl_range){INT64_MAX, INT64_MAX};
 }
 
+/* Averages behind an activation of two values whose windows reach no cell without a bit. */
+static bool signed_valid(const halo_op_desc *d)
+{
+    const halo_window *w = &d->window;
+    for (int k = 0; k < 3; k++)
+        if (w->dilation[k] != 1 || w->kernel[k] - w->pad_lo[k] > w->stride[k]) return false;
+    return d->pool == HALO_POOL_AVG && !d->accumulate && (d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU);
+}
+
 static int pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     bool forward = d->kind == HALO_OP_POOL_FWD;
@@ -335,6 +399,7 @@ static int pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
     const halo_operand *x = &d->t[xr], *y = &d->t[yr], *rows = forward ? y : x;
     if (!hl_has_f32(d, xr) || !hl_has_f32(d, yr) || x->layout != y->layout || !window_valid(&d->window)) return 0;
     if (x->ext[HALO_N] != y->ext[HALO_N] || x->ext[HALO_C] != y->ext[HALO_C]) return 0;
+    if (d->kind == HALO_OP_ACT_POOL_BWD && !signed_valid(d)) return 0;
     pool_plan p = {.super = {hl_cpu(dev), *d}};
     shape(&p, forward);
     if (!aux_valid(&p, forward)) return 0;
@@ -392,3 +457,4 @@ static halo_status pool_do(halo_plan *plan, const halo_op_args *args)
 
 POOL(hl_cpu_pool_fwd, HALO_OP_POOL_FWD);
 POOL(hl_cpu_pool_bwd, HALO_OP_POOL_BWD);
+POOL(hl_cpu_act_average_bwd, HALO_OP_ACT_POOL_BWD);

@@ -105,10 +105,30 @@ static double pool_point(const halo_op_desc *d, const region *r, const int64_t p
     return m > 0 ? s.sum / m : 0;
 }
 
+/* Bits of an average's cells p stride + k. */
+static double signs_at(const halo_op_desc *d, const region *r, const int64_t p[3], const double *x)
+{
+    const int64_t *s = d->window.stride, *ext = d->t[HALO_X].ext + HALO_D;
+    int64_t bits = 0;
+    for (int64_t k = 0; k < s[0] * s[1] * s[2] && k < 8; k++) {
+        const int64_t q[3] = {p[0] * s[0] + k / s[2] / s[1], p[1] * s[1] + k / s[2] % s[1], p[2] * s[2] + k % s[2]};
+        if (q[0] >= ext[0] || q[1] >= ext[1] || q[2] >= ext[2]) continue;
+        if (x[((q[0] - r->lo[0]) * r->ext[1] + q[1] - r->lo[1]) * r->ext[2] + q[2] - r->lo[2]] > 0) bits |= 1 << k;
+    }
+    return (double)bits;
+}
+
+static bool bits_fit(const halo_op_desc *d)
+{
+    const int64_t *s = d->window.stride;
+    return d->t[HALO_AUX].dtype == HALO_U8 && s[0] <= 8 && s[1] <= 8 && s[2] <= 8 && volume(s) <= 8;
+}
+
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
     if (!REF_HAVE(d, HALO_X, HALO_Y) || !fits(d, &d->t[HALO_X], &d->t[HALO_Y])) return 0;
+    if (d->pool == HALO_POOL_AVG && d->t[HALO_AUX].dtype != HALO_NONE && !bits_fit(d)) return 0;
     region r = with_margin(&d->t[HALO_X]);
     int64_t c = d->t[HALO_X].ext[HALO_C];
     return hl_ref_offer(hl_ref_room(c, volume(r.ext), hl_ref_room(2 * c, volume(d->t[HALO_Y].ext + HALO_D), 0)), out);
@@ -127,6 +147,7 @@ static halo_status forward_run(halo_plan *plan, const halo_op_args *args)
             int64_t p[3] = {0, 0, 0}, c = at / volume(out.ext);
             do {
                 ys[at] = pool_point(&plan->d, &r, p, xs + c * cells, &argmax[at]);
+                if (plan->d.pool == HALO_POOL_AVG && aux.op) argmax[at] = signs_at(&plan->d, &r, p, xs + c * cells);
                 at++;
             } while (next_point(&out, p));
         }
@@ -210,11 +231,21 @@ static bool side_by_side(const halo_window *w)
 
 static bool two_valued(halo_act act) { return act == HALO_ACT_RELU || act == HALO_ACT_LEAKY_RELU; }
 
+/* An average over windows that overlap or have padding. */
+static bool signed_average(const halo_op_desc *d)
+{
+    const halo_window *w = &d->window;
+    for (int k = 0; k < 3; k++)
+        if (w->dilation[k] != 1 || w->kernel[k] - w->pad_lo[k] > w->stride[k]) return false;
+    return d->pool == HALO_POOL_AVG && two_valued(d->act) && bits_fit(d);
+}
+
 static int act_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
     bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE;
-    if (!REF_HAVE(d, HALO_DY, HALO_DX) || !fits(d, &d->t[HALO_DX], &d->t[HALO_DY]) || !side_by_side(&d->window) || d->accumulate) return 0;
+    if (!REF_HAVE(d, HALO_DY, HALO_DX) || !fits(d, &d->t[HALO_DX], &d->t[HALO_DY]) || d->accumulate) return 0;
+    if (!side_by_side(&d->window)) return signed_average(d) ? hl_ref_offer(0, out) : 0;
     if (!hl_ref_like(&d->t[HALO_Y], &d->t[HALO_DY]) || (!max && !constant && !two_valued(d->act))) return 0;
     bool aux = d->t[HALO_AUX].dtype == HALO_U8, y = d->t[HALO_Y].dtype != HALO_NONE;
     if (!aux && (max || !constant)) return 0;
@@ -227,6 +258,32 @@ static double act_share(const halo_op_desc *d, double y, int64_t saved, int64_t 
 {
     if (d->pool == HALO_POOL_MAX) return t == saved ? hl_ref_derivative(d->act, d->slope, y) : 0;
     return hl_ref_derivative(d->act, d->slope, t < 8 && saved >> t & 1 ? 1 : -1) / (double)volume(d->window.kernel);
+}
+
+/* All windows that have cell q, and its bit, which is with window q / stride. */
+static double overlap_gradient(const halo_op_desc *d, const hl_ref_view v[3], int64_t n, int64_t c, const int64_t q[3])
+{
+    const halo_window *w = &d->window;
+    const region box = with_margin(&d->t[HALO_DX]);
+    double sum = 0;
+    int64_t own[3], tap = 0, p[3], y[3];
+    for (int k = 0; k < 3; k++) {
+        y[k] = v[0].op->ext[HALO_D + k];
+        own[k] = hl_min64(q[k] / w->stride[k], y[k] - 1);
+        tap = tap * w->stride[k] + q[k] % w->stride[k];
+    }
+    for (p[0] = 0; p[0] < y[0]; p[0]++)
+        for (p[1] = 0; p[1] < y[1]; p[1]++)
+            for (p[2] = 0; p[2] < y[2]; p[2]++) {
+                bool has = true;
+                for (int k = 0; k < 3; k++) {
+                    int64_t at = q[k] + w->pad_lo[k] - p[k] * w->stride[k];
+                    has = has && at >= 0 && at < w->kernel[k];
+                }
+                if (has) sum += hl_ref_get(&v[0], n, c, p[0], p[1], p[2]) / divisor(d, &box, p);
+            }
+    int64_t bits = (int64_t)hl_ref_get(&v[2], n, c, own[0], own[1], own[2]);
+    return sum * hl_ref_derivative(d->act, d->slope, bits >> tap & 1 ? 1 : -1);
 }
 
 static double act_gradient(const halo_op_desc *d, const hl_ref_view v[3], int64_t n, int64_t c, const int64_t q[3])
@@ -248,11 +305,13 @@ static halo_status act_run(halo_plan *plan, const halo_op_args *args)
     hl_ref_view dx = hl_ref_operand(plan, args, HALO_DX);
     hl_ref_view v[3] = {hl_ref_operand(plan, args, HALO_DY), hl_ref_operand(plan, args, HALO_Y), hl_ref_operand(plan, args, HALO_AUX)};
     const int64_t *e = dx.op->ext;
+    const bool apart = side_by_side(&plan->d.window);
     for (int64_t n = 0; n < e[HALO_N]; n++)
         for (int64_t c = 0; c < e[HALO_C]; c++)
             for (int64_t i = 0; i < volume(e + HALO_D); i++) {
                 const int64_t q[3] = {i / e[HALO_W] / e[HALO_H], i / e[HALO_W] % e[HALO_H], i % e[HALO_W]};
-                hl_ref_set(&dx, n, c, q[0], q[1], q[2], act_gradient(&plan->d, v, n, c, q));
+                double g = (apart ? act_gradient : overlap_gradient)(&plan->d, v, n, c, q);
+                hl_ref_set(&dx, n, c, q[0], q[1], q[2], g);
             }
     return HALO_OK;
 }

@@ -96,7 +96,8 @@ typedef enum halo_op_kind {
     /* writes the image `image` of the plain master weights (o,i,kd,kh,kw) that a convolution's candidate asked for */
     HALO_OP_CONV_IMAGE, /* X = master with extents o i kd kh kw, Y = u8 [image_bytes], window as the convolution's */
     /* max: largest of the window's cells that are inside x's box and margin, AUX its index in the window (u8, i32 above 256 cells), first one wins;
-     * avg: sum / (cells of the window) with count_pad, else / (cells inside), for both directions; a window with no cell inside: 0. */
+     * avg: sum / (cells of the window) with count_pad, else / (cells inside), for both directions; a window with no cell inside: 0;
+     * AUX of avg, u8, of strides of at most 8 cells: bit k is set where cell p stride + k, k < stride, of x's box is above 0. */
     HALO_OP_POOL_FWD, /* X Y AUX? */
     HALO_OP_POOL_BWD, /* DY AUX? DX, `accumulate` */
     /* STAT f64 [G][F][3] = count, mean, sum of squared deviations of x over the group (two passes or Welford); G = 1 (batch) or N (group,
@@ -151,7 +152,9 @@ typedef enum halo_op_kind {
     HALO_OP_CONV_POOL_FWD, /* X WT B? Y AUX? */
     /* Backward of such windows (kernel = stride, no dilation, `window`) and of the activation before them: dx[q] = act'(z[q]) dy[p] for q the winner
      * of window p (max, with act' from y[p] = z[q]) or act'(z[q]) dy[p] / cells (avg, with act' from bit k of AUX where it has two values, else a
-     * constant); all other cells of dx's box become 0. Windows may reach out of the box: it then is a part of the tensor. */
+     * constant); all other cells of dx's box become 0. Windows may reach out of the box: it then is a part of the tensor.
+     * Or, where kernel and stride differ, backward of an average without dilation and of an activation of two values, from AUX as POOL_FWD leaves it: dx as POOL_BWD forms it, times
+     * act'; where no window reaches further than the cells that AUX has bits for (kernel - pad_lo <= stride). */
     HALO_OP_ACT_POOL_BWD, /* DY Y? AUX? DX */
     HALO_OP_KINDS
 } halo_op_kind;

@@ -260,12 +260,42 @@ static void unpool_trial(trial *t, halo_device *oracle)
     t->z = out[HALO_Y];
 }
 
+/* Averages over windows that overlap. */
+static void make_act_average(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    int64_t x[HALO_DIMS], y[HALO_DIMS];
+    random_extents(r, y, 4);
+    memcpy(x, y, sizeof(x));
+    for (int k = 0; k < 3; k++) {
+        int64_t kernel = rng_int(r, 1, 4), stride = rng_int(r, 1, 2);
+        d->window.kernel[k] = kernel;
+        d->window.stride[k] = stride;
+        d->window.dilation[k] = 1;
+        d->window.pad_lo[k] = rng_int(r, hl_max64(0, kernel - stride), hl_max64(0, kernel - stride) + 1);
+        x[HALO_D + k] = hl_max64(1, y[HALO_D + k] * stride - rng_int(r, -1, stride - 1));
+    }
+    d->pool = HALO_POOL_AVG;
+    d->count_pad = rng_chance(r, 50);
+    d->act = rng_chance(r, 50) ? HALO_ACT_RELU : HALO_ACT_LEAKY_RELU;
+    d->slope = 0.125;
+    random_margin(r, use(t, HALO_DY, DRESS_PROGRAM, true, false, y), 30);
+    random_margin(r, use(t, HALO_DX, DRESS_PROGRAM, false, true, x), 30);
+    operand *aux = use(t, HALO_AUX, DRESS_AUX, true, false, y);
+    aux->type = HALO_U8;
+    fill_integers(r, aux, 0, (1 << product(d->window.stride, 3)) - 1);
+}
+
 /* Windows that begin before dx's box or end behind it, or leave cells of it over. */
 static void make_act_pool(trial *t, rng *r)
 {
     halo_op_desc *d = &t->d;
     int64_t x[HALO_DIMS], y[HALO_DIMS];
     bool twos = rng_chance(r, 60), whole = rng_chance(r, 50);
+    if (rng_chance(r, 30)) {
+        make_act_average(t, r);
+        return;
+    }
     random_extents(r, y, 4);
     memcpy(x, y, sizeof(x));
     for (int k = 0; k < 3; k++) {
@@ -321,6 +351,11 @@ static void make_pool_fwd(trial *t, rng *r)
     if (d->pool == HALO_POOL_MAX && rng_chance(r, 80)) {
         operand *aux = use(t, HALO_AUX, DRESS_AUX, false, true, y);
         aux->type = aux_type(d);
+        aux->exact = true;
+    }
+    if (d->pool == HALO_POOL_AVG && product(d->window.stride, 3) <= 8 && rng_chance(r, 60)) {
+        operand *aux = use(t, HALO_AUX, DRESS_AUX, false, true, y);
+        aux->type = HALO_U8;
         aux->exact = true;
     }
 }
@@ -734,7 +769,7 @@ void trial_oracle(const trial *t, halo_device *oracle, bool magnitude, double *o
         d.t[i] = operand_plain(&t->t[i]);
         ptr[i] = oracle_input(&t->t[i], oracle, magnitude); /* never in place: that is for the device under test to get right */
     }
-    if (magnitude && d.act != HALO_ACT_SCALE) d.act = HALO_ACT_NONE; /* what rounding works on; the others' slopes are at most 1 */
+    if (magnitude && d.act != HALO_ACT_SCALE && d.kind != HALO_OP_ACT_POOL_BWD) d.act = HALO_ACT_NONE; /* what rounding works on; the others' slopes are at most 1 */
     check_status(oracle->ctx, hl_op_run_once(oracle, &d, NULL, ptr, &t->record), hl_op_kind_name(d.kind));
     for (int i = 0; i < HALO_ROLES; i++) {
         if (t->t[i].out) out[i] = oracle_output(&t->t[i], oracle, ptr[i]);

@@ -85,6 +85,10 @@ typedef struct hl_kern {
                          int64_t ystep);
     /* y[j] = largest, aux = its index (first one wins); or factor * sum, bit index[k] of aux set where tap k > 0. aux may be NULL. */
     void (*pool_save)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, float *y, uint8_t *aux);
+    /* aux bit index[k] set where tap k > 0 */
+    void (*signs)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, uint8_t *aux);
+    /* dx of tap k *= slope where bit first + k of aux is not set */
+    void (*unsign)(const hl_unpool *u, const uint8_t *aux, float *dx);
     /* dx of tap k = g where k is the winner (aux), else 0, g = dy act'(y); or factor dy act' by the bit of aux. y, aux NULL where act does not ask for them. */
     void (*unpool)(const hl_unpool *u, const float *dy, const float *y, const uint8_t *aux, float *dx);
     /* between the index as stored (u8) and as computed with (i32) */
@@ -135,6 +139,8 @@ void HL_K(pool_sum)(const float *, int64_t, int64_t, int64_t, hl_pool_taps, floa
 void HL_K(pool_max_bwd)(float *, int64_t, int64_t, int, int32_t, int64_t, int64_t, const float *, int64_t, const int32_t *);
 void HL_K(pool_sum_bwd)(float *, int64_t, int64_t, int, float, int64_t, int64_t, const float *, int64_t);
 void HL_K(pool_save)(const hl_pool_saved *, hl_pool_taps, const float *, float *, uint8_t *);
+void HL_K(signs)(const hl_pool_saved *, hl_pool_taps, const float *, uint8_t *);
+void HL_K(unsign)(const hl_unpool *, const uint8_t *, float *);
 void HL_K(unpool)(const hl_unpool *, const float *, const float *, const uint8_t *, float *);
 void HL_K(narrow_u8)(const int32_t *, uint8_t *, int64_t);
 void HL_K(widen_u8)(const uint8_t *, int32_t *, int64_t);

@@ -87,3 +87,15 @@ void HL_K(unpool)(const hl_unpool *u, const float *dy, const float *y, const uin
         if (aux) aux += u->s.aux_step;
     }
 }
+
+void HL_K(signs)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, uint8_t *aux)
+{
+    const int64_t lanes = s->lanes;
+    for (int64_t j = 0; j < s->cells; j++, x += s->x_step, aux += s->aux_step) LANES(signs_cell, x + l, taps, aux + l);
+}
+
+void HL_K(unsign)(const hl_unpool *u, const uint8_t *aux, float *dx)
+{
+    const int64_t lanes = u->s.lanes;
+    for (int64_t j = 0; j < u->s.cells; j++, dx += u->s.x_step, aux += u->s.aux_step) LANES(unsign_cell, u, aux + l, dx + l);
+}

@@ -73,6 +73,24 @@ static inline void P(mean_save_cell)(const float *x, hl_pool_taps taps, float fa
     if (aux) *(P(pool_bu) *)aux = __builtin_convertvector(bits, P(pool_b));
 }
 
+static inline void P(signs_cell)(const float *x, hl_pool_taps taps, uint8_t *aux)
+{
+    P(pool_i) bits = {0};
+    for (int k = 0; k < taps.count; k++)
+        bits |= (*(const P(pool_fu) *)(x + taps.offset[k]) > 0.0f) & ((P(pool_i)){0} + (int32_t)(1u << (taps.index[k] & 31)));
+    *(P(pool_bu) *)aux = __builtin_convertvector(bits, P(pool_b));
+}
+
+static inline void P(unsign_cell)(const hl_unpool *u, const uint8_t *aux, float *dx)
+{
+    P(pool_i) bits = __builtin_convertvector(*(const P(pool_bu) *)aux, P(pool_i));
+    for (int k = 0; k < u->taps; k++, dx += u->tap_step) {
+        P(pool_i) above = (bits & ((P(pool_i)){0} + (int32_t)(1u << ((u->first + k) & 31)))) != 0;
+        P(pool_f) g = *(const P(pool_fu) *)dx, low = g * u->slope;
+        *(P(pool_fu) *)dx = (P(pool_f))((above & (P(pool_i))g) | (~above & (P(pool_i))low));
+    }
+}
+
 /* act' from the output y */
 static inline P(pool_f) P(slope_of)(const hl_unpool *u, const float *y)
 {

@@ -67,7 +67,7 @@ halo_status hl_through_act(hl_program *p, int layer, int *dy)
     int act = p->fused[layer];
     hl_step *s;
     *dy = p->g[layer];
-    if (act < 0 || p->early[act] || p->pooled[layer] >= 0) return HALO_OK;
+    if (act < 0 || p->early[act] || hl_act_unpooled(p, act)) return HALO_OK;
     HL_TRY(hl_op_new(p, HALO_OP_ACT_BWD, HL_PHASE_BACKWARD, act, &s));
     s->use[HALO_Y] = hl_use_of(p->y[act]);
     s->use[HALO_DY] = hl_use_of(p->g[act]);

@@ -113,6 +113,8 @@ halo_status hl_forward_op(hl_program *p, int layer, int act, hl_step **step);
 int hl_lone_reader(const hl_program *p, int layer);
 int hl_pooled_by(const hl_program *p, int pool);
 halo_status hl_new_saved(hl_program *p, int pool);
+/* Whether the gradient of an activation layer is the work of the pool behind it. */
+bool hl_act_unpooled(const hl_program *p, int act);
 halo_status hl_pooled_forward(hl_program *p, int conv, int act, int pool, hl_step **step);
 halo_status hl_pooled_backward(hl_program *p, int pool);
 halo_status hl_fuse_pools(hl_program *p);

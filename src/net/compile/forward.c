@@ -144,7 +144,7 @@ static halo_status forward_pool(hl_program *p, int layer)
     const hl_layer *l = hl_layer_of(p, layer);
     hl_step *s;
     if (hl_pooled_by(p, layer) >= 0) return HALO_OK;
-    if (p->needs[l->input[0]] && l->pool == HALO_POOL_MAX) HL_TRY(hl_new_saved(p, layer));
+    if (p->unpools[layer] || (p->needs[l->input[0]] && l->pool == HALO_POOL_MAX)) HL_TRY(hl_new_saved(p, layer));
     HL_TRY(hl_op_new(p, HALO_OP_POOL_FWD, HL_PHASE_FORWARD, layer, &s));
     s->use[HALO_X] = hl_use_window(p, layer, hl_input(p, layer, 0));
     s->use[HALO_Y] = hl_use_of(p->y[layer]);

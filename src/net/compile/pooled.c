@@ -8,8 +8,9 @@
  * without padding, on the process's own cells, and each of the two is the only reader of the one before; and where the device has a way for both
  * directions in its favourite layout.
  *
- * Where only backward can be (a norm in front of the activation, say), it alone is taken, for max pools whose activation's derivative is theirs already
- * (differentiate.c).
+ * Where only backward can be, it alone is taken: for max pools whose activation's derivative is theirs already (differentiate.c; a norm in front of the
+ * activation, say), and for averages over windows that overlap, behind an activation of two values that the op before it computes: the pool saves the
+ * bits, and the activation is not needed after it.
  */
 #include "net/compile/compile.h"
 
@@ -28,6 +29,8 @@ int hl_lone_reader(const hl_program *p, int i)
     }
     return readers == 1 ? found : -1;
 }
+
+static bool is_pool(const hl_program *p, int layer) { return layer >= 0 && hl_layer_of(p, layer)->kind == HL_LAYER_POOL; }
 
 /* Windows of a pool that share nothing and lie within its input's block. */
 static bool side_by_side(const hl_program *p, int pool)
@@ -111,12 +114,25 @@ static halo_status backward_op(hl_program *p, int pool, int into, hl_step **step
     return HALO_OK;
 }
 
+/* Who in front of the pool gets the gradient: the op that computes the activation, or else what the pool reads. */
+static int receiver(const hl_program *p, int pool)
+{
+    int act = act_before(p, pool), producer = act >= 0 ? hl_layer_of(p, act)->input[0] : -1;
+    return producer >= 0 && p->fused[producer] == act ? producer : hl_layer_of(p, pool)->input[0];
+}
+
+bool hl_act_unpooled(const hl_program *p, int act)
+{
+    int pool = hl_lone_reader(p, act);
+    return is_pool(p, pool) && p->unpools[pool];
+}
+
 halo_status hl_pooled_backward(hl_program *p, int pool)
 {
-    int conv = hl_pooled_by(p, pool), x = hl_layer_of(p, pool)->input[0];
+    int to = receiver(p, pool), x = hl_layer_of(p, pool)->input[0];
     hl_step *s;
-    if (conv >= 0 && p->g[x] != p->g[conv]) p->value[p->g[x]].dead = true;
-    return backward_op(p, pool, p->g[conv >= 0 ? conv : x], &s);
+    if (p->g[x] != p->g[to]) p->value[p->g[x]].dead = true;
+    return backward_op(p, pool, p->g[to], &s);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- choice */
@@ -153,6 +169,18 @@ static halo_status set_favourite(hl_program *p, bool *found)
     return HALO_OK;
 }
 
+/* Of a pool as an op of its own that saves, too: backward alone is fused. */
+static halo_status pool_op(hl_program *p, int pool, hl_step **step)
+{
+    HL_TRY(hl_new_saved(p, pool));
+    HL_TRY(hl_op_new(p, HALO_OP_POOL_FWD, HL_PHASE_FORWARD, pool, step));
+    (*step)->use[HALO_X] = hl_use_window(p, pool, hl_input(p, pool, 0));
+    (*step)->use[HALO_Y] = hl_use_of(p->y[pool]);
+    (*step)->use[HALO_AUX] = hl_use_of(p->aux[pool]);
+    hl_set_window(p, pool, &(*step)->desc);
+    return HALO_OK;
+}
+
 /* conv < 0: backward alone. */
 static halo_status ask(hl_program *p, int conv, int act, int pool, bool *yes)
 {
@@ -162,18 +190,16 @@ static halo_status ask(hl_program *p, int conv, int act, int pool, bool *yes)
     if (conv >= 0)
         HL_TRY(hl_pooled_forward(p, conv, act, pool, &s));
     else
-        HL_TRY(hl_new_saved(p, pool));
+        HL_TRY(pool_op(p, pool, &s));
     HL_TRY(hl_set_geometry(p, p->layout, p->input_layout)); /* of the value that it made */
-    if (conv >= 0) *yes = can(p, before);
+    *yes = can(p, before);
     if (*yes && differentiated(p, pool)) {
-        HL_TRY(backward_op(p, pool, p->g[conv >= 0 ? conv : hl_layer_of(p, pool)->input[0]], &s));
+        HL_TRY(backward_op(p, pool, p->g[receiver(p, pool)], &s));
         *yes = can(p, before);
     }
     if (!*yes) no_saved(p, pool);
     return HALO_OK;
 }
-
-static bool is_pool(const hl_program *p, int layer) { return layer >= 0 && hl_layer_of(p, layer)->kind == HL_LAYER_POOL; }
 
 /* The gradient of the pool's input is written by the pool alone, and so is that of what its activation reads. */
 static bool writes_alone(const hl_program *p, int pool, int act)
@@ -193,10 +219,28 @@ static halo_status fuse_conv(hl_program *p, int conv)
     return HALO_OK;
 }
 
+/* Windows of an average that reach no cell but those that its bits stand for; the bits of the block's cells are all here. */
+static bool bits_suffice(const hl_program *p, int pool)
+{
+    const hl_layer *l = hl_layer_of(p, pool);
+    const hl_border grow = hl_window_grow(p, pool);
+    const int64_t *s = l->window.stride;
+    halo_op_desc d = {.kind = HALO_OP_POOL_FWD};
+    hl_set_window(p, pool, &d);
+    if (memcmp(l->window.kernel, s, sizeof(l->window.kernel)) == 0) return side_by_side(p, pool); /* padded ones would be taken for parts of a tensor */
+    for (int a = 0; a < 3; a++) {
+        if (l->window.dilation[a] != 1 || l->window.kernel[a] - d.window.pad_lo[a] > s[a] || s[a] > 8) return false;
+        if (grow.margin[a][0] || grow.margin[a][1]) return false;
+    }
+    return !grow.any && s[0] * s[1] * s[2] <= 8;
+}
+
 static halo_status fuse_backward(hl_program *p, int pool)
 {
     int act = act_before(p, pool);
-    if (act < 0 || !p->early[act] || !differentiated(p, pool) || !side_by_side(p, pool) || !writes_alone(p, pool, act)) return HALO_OK;
+    if (act < 0 || hl_lone_reader(p, act) != pool || !differentiated(p, pool) || !writes_alone(p, pool, act)) return HALO_OK;
+    bool max = hl_layer_of(p, pool)->pool == HALO_POOL_MAX, inside = receiver(p, pool) != act;
+    if (max ? !p->early[act] || !side_by_side(p, pool) : !inside || !two_valued(hl_layer_of(p, act)->act) || !bits_suffice(p, pool)) return HALO_OK;
     return ask(p, -1, act, pool, &p->unpools[pool]);
 }
 
