@@ -43,6 +43,7 @@ static halo_status make(halo_device *dev, const halo_op_desc *d, halo_role x, ha
 static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     (void)dev;
+    if (d->pool == HALO_POOL_AVG && hl_has(d, HALO_AUX)) return 0; /* the signs of an average's cells: not here */
     return fits(d, HALO_X, HALO_Y) ? hl_cuda_offer("cuda", 0, out) : 0;
 }
 
