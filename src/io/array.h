@@ -55,6 +55,8 @@ const char *hl_array_title(const hl_array *array, char *out, size_t size);
 bool hl_is_numpy(const char *path);
 /* The names of arrays in such a file: NPZ members; an NPY file has one without a name. */
 halo_status hl_numpy_list(halo_context *ctx, const char *path, halo_status (*visit)(void *user, const char *name), void *user);
+/* Compares the checksum of a member of an NPZ file that is stored as it is, which reads of boxes cannot; HALO_OK of other files of NumPy's. */
+halo_status hl_numpy_check(hl_array *array);
 
 /* For the kinds. */
 halo_status hl_numpy_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **array);

@@ -187,7 +187,7 @@ static hid_t open_attr(hid_t file, const char *object, const char *name)
 static bool is_numeric(hid_t type)
 {
     H5T_class_t class = H5Tget_class(type);
-    return class == H5T_INTEGER || class == H5T_FLOAT;
+    return class == H5T_INTEGER || class == H5T_FLOAT || hl_h5_is_truth(type);
 }
 
 halo_status hl_h5_attr_numbers(hl_h5 *f, const char *object, const char *name, int64_t most, double *out,

@@ -67,7 +67,9 @@ halo_status hl_h5_attr_numbers(hl_h5 *file, const char *object, const char *name
 /* One number of type `type` ('i' 8 or 'f' 8), exactly; HALO_ERR_FORMAT when there is none. */
 halo_status hl_h5_attr_scalar(hl_h5 *file, const char *object, const char *name, hl_number type, void *value);
 bool hl_h5_has_attr(hl_h5 *file, const char *object, const char *name);
-/* Whether `name` is a dataset of integers or floats. */
+/* Whether it is what h5py makes of NumPy's bool: an enumeration of bytes, FALSE 0 and TRUE 1, which is read as uint8. Under the HDF5 lock. */
+bool hl_h5_is_truth(hid_t type);
+/* Whether `name` is a dataset of integers, floats, or such. */
 bool hl_h5_is_numeric(hl_h5 *file, const char *name);
 
 /* Strings, fixed or variable length, of an attribute (attr != NULL) or of a dataset `object` (attr NULL). *n

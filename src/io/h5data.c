@@ -121,6 +121,21 @@ static const char *class_name(H5T_class_t class)
     }
 }
 
+static bool is_member(hid_t type, unsigned i, const char *want)
+{
+    signed char value = -1;
+    char *name = H5Tget_member_name(type, i);
+    bool same = name && strcmp(name, want) == 0 && H5Tget_member_value(type, i, &value) >= 0 && value == (signed char)i;
+    if (name) H5free_memory(name);
+    return same;
+}
+
+/* What h5py makes of NumPy's bool: an enumeration of bytes, FALSE 0 and TRUE 1. */
+bool hl_h5_is_truth(hid_t type)
+{
+    return H5Tget_class(type) == H5T_ENUM && H5Tget_size(type) == 1 && H5Tget_nmembers(type) == 2 && is_member(type, 0, "FALSE") && is_member(type, 1, "TRUE");
+}
+
 /* Every bit of the element is used, and the floats are IEEE's. */
 static bool is_plain(hid_t type, hl_number n)
 {
@@ -141,6 +156,11 @@ static bool is_plain(hid_t type, hl_number n)
  * HDF5's conversion. */
 static bool find_type(hl_h5_data *d, hid_t file_type, H5T_class_t class)
 {
+    if (class == H5T_ENUM) {
+        d->type = (hl_number){'u', 1};
+        d->memory_type = H5Tcopy(file_type);
+        return d->memory_type >= 0;
+    }
     hl_number n = {class == H5T_FLOAT                       ? 'f'
                    : H5Tget_sign(file_type) == H5T_SGN_NONE ? 'u'
                                                             : 'i',
@@ -222,7 +242,7 @@ static void examine(hl_h5_data *d, hid_t type, hid_t space, hid_t dcpl, hl_h5_gu
         snprintf(wrong, size, "%s", hl_h5_cause(g));
         return;
     }
-    if (class != H5T_INTEGER && class != H5T_FLOAT) {
+    if (class != H5T_INTEGER && class != H5T_FLOAT && !hl_h5_is_truth(type)) {
         snprintf(wrong, size, "holds %s, not numbers", class_name(class));
         return;
     }

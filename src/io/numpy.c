@@ -250,6 +250,12 @@ static halo_status open_member(numpy_array *a, const char *name)
     return st;
 }
 
+halo_status hl_numpy_check(hl_array *array)
+{
+    numpy_array *a = (numpy_array *)array;
+    return a->member.name ? hl_zip_check(&a->file, &a->member, a->at) : HALO_OK;
+}
+
 halo_status hl_numpy_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **out)
 {
     numpy_array *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.c -- a dataset read from end to end in the order of its axes: range, values that are not finite, and two 64-bit hashes of what was read, in native byte
+ * scan.c -- a dataset, or an array of another file, read from end to end in the order of its axes: range, values that are not finite, and two 64-bit hashes of what was read, in native byte
  * order, so that equal volumes are found whatever the storage.
  *
  *   h = (h xor word) * odd constant, then h ^= h >> 32        per 8 bytes, with other constants for the second hash
@@ -14,8 +14,16 @@
 enum { BLOCK = 4096 };
 #define PART_BYTES (INT64_C(128) << 20)
 
+typedef halo_status (*reader)(void *from, const int64_t *start, const int64_t *count, void *out, size_t capacity);
+
 typedef struct scanner {
-    hl_h5_data *d;
+    halo_context *ctx;
+    reader read;
+    void *from;
+    int ndim;
+    const int64_t *dim, *chunk;
+    hl_number type;
+    int64_t elements;
     char *raw;
     size_t capacity;
     hl_scan scan;
@@ -70,19 +78,18 @@ static int64_t product(const int64_t *count, int n)
 
 static halo_status scan_part(scanner *s, const int64_t *start, const int64_t *count)
 {
-    hl_h5_data *d = s->d;
-    int64_t n = product(count, d->ndim);
-    size_t bytes = (size_t)(n * d->type.bytes);
+    int64_t n = product(count, s->ndim);
+    size_t bytes = (size_t)(n * s->type.bytes);
     if (bytes > s->capacity) {
         free(s->raw);
         s->raw = NULL;
         s->capacity = 0;
-        HL_TRY(hl_aligned(d->file->ctx, bytes, "a part of a dataset", &s->raw));
+        HL_TRY(hl_aligned(s->ctx, bytes, "a part of a dataset", &s->raw));
         s->capacity = bytes;
     }
-    HL_TRY(hl_h5_read(d, start, count, s->raw, s->capacity));
+    HL_TRY(s->read(s->from, start, count, s->raw, s->capacity));
     mix_bytes(s->scan.hash, s->raw, (int64_t)bytes);
-    look_at_all(&s->scan, d->type, s->raw, n);
+    look_at_all(&s->scan, s->type, s->raw, n);
     return HALO_OK;
 }
 
@@ -98,14 +105,13 @@ static int64_t first_part(int64_t start, int64_t count, int64_t chunk)
 /* The box in the order of its axes: cut along the first that is longer than 1, so that the parts follow each other. */
 static halo_status scan_box(scanner *s, const int64_t *start, const int64_t *count)
 {
-    const hl_h5_data *d = s->d;
     int axis = 0;
     int64_t at[HL_H5_RANK], n[HL_H5_RANK];
-    while (axis < d->ndim && count[axis] == 1) axis++;
-    if (axis == d->ndim || product(count, d->ndim) * d->type.bytes <= PART_BYTES) return scan_part(s, start, count);
-    memcpy(at, start, (size_t)d->ndim * sizeof(*at));
-    memcpy(n, count, (size_t)d->ndim * sizeof(*n));
-    n[axis] = first_part(start[axis], count[axis], d->chunk[axis]);
+    while (axis < s->ndim && count[axis] == 1) axis++;
+    if (axis == s->ndim || product(count, s->ndim) * s->type.bytes <= PART_BYTES) return scan_part(s, start, count);
+    memcpy(at, start, (size_t)s->ndim * sizeof(*at));
+    memcpy(n, count, (size_t)s->ndim * sizeof(*n));
+    n[axis] = first_part(start[axis], count[axis], s->chunk[axis]);
     if (n[axis] == count[axis]) return scan_part(s, start, count);
     HL_TRY(scan_box(s, at, n));
     at[axis] += n[axis];
@@ -113,23 +119,45 @@ static halo_status scan_box(scanner *s, const int64_t *start, const int64_t *cou
     return scan_box(s, at, n);
 }
 
-halo_status hl_scan_dataset(hl_h5_data *d, bool items, halo_status (*visit)(void *user, const hl_scan *scan), void *user)
+static halo_status scan_all(scanner *s, bool items, halo_status (*visit)(void *user, const hl_scan *scan), void *user)
 {
-    scanner s = {.d = d};
-    int64_t start[HL_H5_RANK] = {0}, count[HL_H5_RANK] = {0}, n = items && d->ndim > 0 ? d->dim[0] : 1;
+    int64_t start[HL_H5_RANK] = {0}, count[HL_H5_RANK] = {0}, n = items && s->ndim > 0 ? s->dim[0] : 1;
     halo_status st = HALO_OK;
-    memcpy(count, d->dim, (size_t)d->ndim * sizeof(*count));
+    memcpy(count, s->dim, (size_t)s->ndim * sizeof(*count));
     for (int64_t i = 0; i < n && st == HALO_OK; i++) {
-        if (items && d->ndim > 0) {
+        if (items && s->ndim > 0) {
             start[0] = i;
             count[0] = 1;
         }
-        s.scan = (hl_scan){.item = i, .low = INFINITY, .high = -INFINITY, .hash = {1, 2}};
-        if (d->elements > 0) st = scan_box(&s, start, count);
-        if (st == HALO_OK) st = visit(user, &s.scan);
+        s->scan = (hl_scan){.item = i, .low = INFINITY, .high = -INFINITY, .hash = {1, 2}};
+        if (s->elements > 0) st = scan_box(s, start, count);
+        if (st == HALO_OK) st = visit(user, &s->scan);
     }
-    free(s.raw);
+    free(s->raw);
     return st;
+}
+
+static halo_status read_dataset(void *from, const int64_t *start, const int64_t *count, void *out, size_t capacity)
+{
+    return hl_h5_read(from, start, count, out, capacity);
+}
+
+static halo_status read_array(void *from, const int64_t *start, const int64_t *count, void *out, size_t capacity)
+{
+    return hl_array_read(from, start, count, out, capacity);
+}
+
+halo_status hl_scan_dataset(hl_h5_data *d, bool items, halo_status (*visit)(void *user, const hl_scan *scan), void *user)
+{
+    scanner s = {.ctx = d->file->ctx, .read = read_dataset, .from = d, .ndim = d->ndim, .dim = d->dim, .chunk = d->chunk, .type = d->type, .elements = d->elements};
+    return scan_all(&s, items, visit, user);
+}
+
+halo_status hl_scan_array(hl_array *a, bool items, halo_status (*visit)(void *user, const hl_scan *scan), void *user)
+{
+    _Static_assert(HL_ARRAY_RANK <= HL_H5_RANK, "boxes of an array fit");
+    scanner s = {.ctx = a->ctx, .read = read_array, .from = a, .ndim = a->ndim, .dim = a->dim, .chunk = a->chunk, .type = a->type, .elements = a->elements};
+    return scan_all(&s, items, visit, user);
 }
 
 bool hl_scan_written(const hl_h5_data *d)
@@ -151,16 +179,16 @@ bool hl_scan_written(const hl_h5_data *d)
 #endif
 }
 
-void hl_scan_place(const hl_h5_data *d, bool items, int64_t item, int64_t at, hl_str *out)
+void hl_scan_place(int ndim, const int64_t *dim, bool reversed, bool items, int64_t item, int64_t at, hl_str *out)
 {
     int64_t index[HL_H5_RANK] = {0};
-    int first = items && d->ndim > 0;
-    for (int i = d->ndim - 1; i >= first; i--) {
-        index[i] = at % d->dim[i];
-        at /= d->dim[i];
+    int first = items && ndim > 0;
+    for (int i = ndim - 1; i >= first; i--) {
+        index[i] = at % dim[i];
+        at /= dim[i];
     }
     if (first) index[0] = item;
     hl_str_add(out, "[");
-    for (int i = 0; i < d->ndim; i++) hl_str_addf(out, "%s%" PRId64, i ? ", " : "", index[i]);
+    for (int i = 0; i < ndim; i++) hl_str_addf(out, "%s%" PRId64, i ? ", " : "", index[reversed ? ndim - 1 - i : i]);
     hl_str_add(out, "]");
 }

@@ -8,11 +8,15 @@
  *   it is a data set of halo's whose samples have the shape, type and targets of those of the first good file;
  *   none of its volumes is one that was seen before (two 64-bit hashes of its content).
  *
+ * NPY and NPZ files are read likewise: an array of three axes or more is a volume, one of five a volume for each entry along the first (unless the last runs slowest), and those of
+ * one name must be alike. Checksums of NPZ members are compared.
+ *
  * A checkpoint's checksums are compared instead. Everything wrong with a file is one line; the next file is read whatever was wrong with this one.
  */
 #include "io/verify.h"
 
 #include "base/context.h"
+#include "io/array_files.h"
 #include "io/scan.h"
 #include "io/source.h"
 
@@ -43,8 +47,12 @@ typedef struct verifier {
     hl_h5 *h5;
     hl_h5_data *data;
     const char *name;
-    bool is_volume, items;
+    char title[256]; /* "'NAME'", or what stands for an array without a name */
+    int ndim;         /* and extents of what is scanned, as hl_scan_place wants them */
+    const int64_t *dim;
+    bool reversed, is_volume, items;
     int told;
+    hl_str alike; /* what NumPy's arrays must be, a line for each name: "NAME\tDESCRIPTION\tFILE" */
 } verifier;
 
 /* -------------------------------------------------------------------------------------------------------- what is wrong */
@@ -92,14 +100,14 @@ static void judge_values(verifier *v, const hl_scan *s)
     hl_str place = {0};
     bool constant = v->is_volume && is_constant(s);
     if ((s->bad == 0 && !constant) || v->told++ >= TOLD) return;
-    hl_scan_place(v->data, v->items, s->item, s->first_bad, &place);
+    hl_scan_place(v->ndim, v->dim, v->reversed, v->items, s->item, s->first_bad, &place);
     if (s->bad > 0)
-        wrong(v, "'%s' has %" PRId64 " value%s that %s not finite, the first at %s", v->name, s->bad, HL_S(s->bad), s->bad == 1 ? "is" : "are",
+        wrong(v, "%s has %" PRId64 " value%s that %s not finite, the first at %s", v->title, s->bad, HL_S(s->bad), s->bad == 1 ? "is" : "are",
               place.s ? place.s : "");
     else if (v->items)
-        wrong(v, "all values of sample %" PRId64 " of '%s' are %g", s->item, v->name, s->low);
+        wrong(v, "all values of sample %" PRId64 " of %s are %g", s->item, v->title, s->low);
     else
-        wrong(v, "all values of '%s' are %g", v->name, s->low);
+        wrong(v, "all values of %s are %g", v->title, s->low);
     hl_str_free(&place);
 }
 
@@ -107,7 +115,7 @@ static void judge_values(verifier *v, const hl_scan *s)
 static halo_status judge_range(verifier *v, const hl_scan *s)
 {
     const double slack = 1e-3;
-    bool unit = strcmp(v->name, "unitPar") == 0, ranged = strcmp(v->name, "y") == 0 && hl_h5_has_attr(v->h5, "y", "low");
+    bool unit = strcmp(v->name, "unitPar") == 0, ranged = v->h5 && strcmp(v->name, "y") == 0 && hl_h5_has_attr(v->h5, "y", "low");
     double worst = -s->low > s->high ? s->low : s->high;
     if ((!unit && !ranged) || s->low > s->high || fabs(worst) <= 1 + slack) return HALO_OK;
     wrong(v, "'%s' reaches %g, outside -1 .. 1%s", v->name, worst, ranged ? ", which its 'low' and 'high' stand for" : "");
@@ -129,6 +137,9 @@ static halo_status scan_dataset(verifier *v)
     hl_h5_data *d = v->data;
     if (v->is_volume && !hl_scan_written(d)) wrong(v, "'%s' was not written as a whole", v->name);
     halo_status st = hl_h5_claim(d, d->bytes);
+    v->ndim = d->ndim;
+    v->dim = d->dim;
+    v->reversed = false;
     if (st == HALO_OK) st = hl_scan_dataset(d, v->items, judge, v);
     if (st == HALO_OK) v->sum.bytes += d->bytes;
     if (v->told > TOLD) wrong(v, "and so %d more of its samples", v->told - TOLD);
@@ -142,6 +153,7 @@ static halo_status verify_dataset(void *user, const char *name)
     snprintf(path, sizeof(path), "/%s", name);
     if (!hl_h5_is_numeric(v->h5, path)) return HALO_OK;
     v->name = name;
+    snprintf(v->title, sizeof(v->title), "'%s'", name);
     v->items = strcmp(name, "x") == 0;
     v->is_volume = v->items || strcmp(name, "full") == 0;
     v->told = 0;
@@ -233,6 +245,53 @@ static halo_status verify_source(verifier *v)
     return universe ? judge_physical(v) : HALO_OK;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- of NumPy */
+
+/* Volumes of one name have the shape and type of the first. */
+static halo_status compare_array(verifier *v, const hl_array *a)
+{
+    char have[320], key[300];
+    snprintf(key, sizeof(key), "%s\t", v->name);
+    hl_array plain = *a; /* the order of bytes is each file's own matter */
+    plain.swapped = false;
+    hl_array_describe(&plain, have, sizeof(have));
+    for (const char *line = v->alike.s; line && *line; line = strchr(line, '\n') + 1) {
+        if (strncmp(line, key, strlen(key)) != 0) continue;
+        const char *want = line + strlen(key), *file = strchr(want, '\t');
+        if (strlen(have) != (size_t)(file - want) || strncmp(have, want, strlen(have)) != 0)
+            wrong(v, "%s is %s, that of '%.*s' %.*s", v->title, have, (int)strcspn(file + 1, "\n"), file + 1, (int)(file - want), want);
+        return HALO_OK;
+    }
+    hl_str_addf(&v->alike, "%s%s\t%s\n", key, have, v->files.path[v->file]);
+    return v->alike.failed ? HALO_ERR_NOMEM : HALO_OK;
+}
+
+static halo_status verify_array(void *user, const char *name)
+{
+    verifier *v = user;
+    hl_array *a = NULL;
+    v->name = name;
+    v->told = 0;
+    snprintf(v->title, sizeof(v->title), *name ? "'%s'" : "the array", name);
+    halo_status st = hl_array_open(v->ctx, v->files.path[v->file], name, NULL, &a);
+    if (st == HALO_OK) {
+        v->ndim = a->ndim;
+        v->dim = a->dim;
+        v->reversed = a->reversed;
+        v->is_volume = a->ndim >= 3;
+        v->items = a->ndim == 5 && !a->reversed;
+        st = hl_numpy_check(a);
+        if (st == HALO_OK) st = hl_scan_array(a, v->items, judge, v);
+        if (v->told > TOLD) wrong(v, "and so %d more of its samples", v->told - TOLD);
+        if (st == HALO_OK) v->sum.bytes += a->bytes;
+        if (st == HALO_OK && v->is_volume) st = compare_array(v, a);
+        hl_array_close(a);
+    }
+    if (st == HALO_ERR_NOMEM) return st;
+    if (st != HALO_OK) wrong_because(v);
+    return HALO_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- files */
 
 static halo_status verify_checkpoint(verifier *v)
@@ -257,7 +316,8 @@ static halo_status verify_data(verifier *v)
 static halo_status verify_files(verifier *v)
 {
     for (v->file = 0; v->file < v->files.count; v->file++) {
-        halo_status st = hl_ckpt_is(v->files.path[v->file]) ? verify_checkpoint(v) : verify_data(v);
+        const char *path = v->files.path[v->file];
+        halo_status st = hl_is_numpy(path) ? hl_numpy_list(v->ctx, path, verify_array, v) : hl_ckpt_is(path) ? verify_checkpoint(v) : verify_data(v);
         if (st == HALO_ERR_NOMEM) return st;
         if (st != HALO_OK) wrong_because(v);
     }
@@ -349,7 +409,7 @@ static halo_status verify_all(verifier *v, hl_str *text, hl_json *json)
 halo_status hl_data_verify(halo_context *ctx, const char *path, hl_str *text, hl_json *json, hl_verified *out)
 {
     verifier v = {.ctx = ctx, .model = -1};
-    HL_TRY(hl_files_find(ctx, path, &v.files));
+    HL_TRY(hl_array_files_find(ctx, path, HL_ORDER_NAME, &v.files));
     void (*log)(void *, halo_log_level, const char *) = ctx->log;
     ctx->log = NULL; /* what is wrong with a file goes into its line */
     halo_status st = verify_all(&v, text, json);
@@ -359,6 +419,7 @@ halo_status hl_data_verify(halo_context *ctx, const char *path, hl_str *text, hl
     for (int64_t i = 0; i < v.files.count && v.problem; i++) hl_str_free(&v.problem[i]);
     free(v.problem);
     free(v.seen);
+    hl_str_free(&v.alike);
     hl_files_free(&v.files);
     return st;
 }

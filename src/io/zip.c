@@ -249,7 +249,30 @@ halo_status hl_zip_inflate(const hl_bytes *file, const hl_zip_member *m, int64_t
     return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': member '%s' is damaged: it cannot be inflated to what it was", file->path, m->name);
 }
 
+halo_status hl_zip_check(const hl_bytes *file, const hl_zip_member *m, int64_t at)
+{
+    unsigned char *part;
+    uLong crc = crc32(0, NULL, 0);
+    halo_status st = HALO_OK;
+    if (m->method != 0) return HALO_OK;
+    HL_TRY(hl_aligned(file->ctx, PART, "a part of an archive", &part));
+    for (int64_t done = 0; done < m->size && st == HALO_OK; done += PART) {
+        int64_t n = hl_min64(PART, m->size - done);
+        st = hl_bytes_read(file, at + done, part, (size_t)n, true);
+        if (st == HALO_OK) crc = crc32(crc, part, (uInt)n);
+    }
+    free(part);
+    if (st != HALO_OK || (uint32_t)crc == m->crc) return st;
+    return hl_fail(file->ctx, HALO_ERR_FORMAT, "'%s': member '%s' is damaged: its checksum is %08x, its content gives %08x", file->path, m->name, (unsigned)m->crc, (unsigned)crc);
+}
+
 #else
+
+halo_status hl_zip_check(const hl_bytes *file, const hl_zip_member *m, int64_t at)
+{
+    (void)file, (void)m, (void)at;
+    return HALO_OK;
+}
 
 halo_status hl_zip_inflate(const hl_bytes *file, const hl_zip_member *m, int64_t at, void *out, size_t n)
 {

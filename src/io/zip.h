@@ -37,5 +37,7 @@ void hl_zip_free(hl_zip *zip);
 halo_status hl_zip_find(const hl_bytes *file, const hl_zip_member *member, int64_t *at);
 /* The first n bytes of a deflated member whose bytes are `at`; of all of them the checksum is compared. */
 halo_status hl_zip_inflate(const hl_bytes *file, const hl_zip_member *member, int64_t at, void *out, size_t n);
+/* Reads a stored member, whose bytes are `at`, for its checksum alone; HALO_OK of others, and in builds without zlib. */
+halo_status hl_zip_check(const hl_bytes *file, const hl_zip_member *member, int64_t at);
 
 #endif

@@ -44,6 +44,14 @@ static void write_table(const char *dir)
     fclose(f);
 }
 
+/* `now` is what stands in place of `before`: its checksum, in the member's header and in the table, too. */
+static void patch_checksum(hl_str *archive, const hl_str *before, char *now)
+{
+    const hl_str member = {.s = now, .len = before->len};
+    uint32_t old = zip_crc(before), crc = zip_crc(&member);
+    for (char *at = archive->s; (at = memmem(at, archive->len - (size_t)(at - archive->s), &old, sizeof(old))); at += sizeof(crc)) memcpy(at, &crc, sizeof(crc));
+}
+
 /* An NPZ file whose members npytest.h cannot number: its arrays are patched after the headers. */
 static void write_npz(const char *dir)
 {
@@ -52,6 +60,7 @@ static void write_npz(const char *dir)
     hl_str s = npz_text(2, name, form, false, false), first = npy_text(&form[0]), second = npy_text(&form[1]);
     char path[1024], *data = memmem(s.s, s.len, first.s, first.len), *y = memmem(s.s, s.len, second.s, second.len);
     if (!data || !y) tap_bail("no members");
+    char *members[] = {data, y};
     data += first.len - sizeof(float) * SAMPLES * 2 * CELLS;
     y += second.len - sizeof(double) * SAMPLES * 2;
     for (int i = 0; i < SAMPLES; i++) {
@@ -62,6 +71,8 @@ static void write_npz(const char *dir)
         memcpy(data + (size_t)i * sizeof(x), x, sizeof(x));
         memcpy(y + (size_t)i * sizeof(v), v, sizeof(v));
     }
+    patch_checksum(&s, &first, members[0]);
+    patch_checksum(&s, &second, members[1]);
     snprintf(path, sizeof(path), "%s/set.npz", dir);
     put_file(path, s.s, s.len);
     hl_str_free(&s), hl_str_free(&first), hl_str_free(&second);

@@ -241,6 +241,30 @@ static void hdf5(halo_context *ctx)
     }
 }
 
+/* h5py's bool is read as 0 and 1; an enumeration of anything else is refused. */
+static void truths(halo_context *ctx)
+{
+    static const char *const words[2][2] = {{"FALSE", "TRUE"}, {"OFF", "ON"}};
+    const unsigned char v[8] = {0, 1, 1, 0, 1, 0, 0, 1};
+    const hsize_t dim[3] = {2, 2, 2};
+    int64_t start[3] = {0}, count[3] = {2, 2, 2};
+    unsigned char got[8] = {9};
+    hl_array *a = NULL;
+    for (int kind = 0; kind < 2; kind++) {
+        hid_t file = H5Fcreate(in_dir("truth.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), type = H5Tenum_create(H5T_NATIVE_INT8);
+        for (signed char i = 0; i < 2; i++) H5Tenum_insert(type, words[kind][i], &i);
+        hid_t space = H5Screate_simple(3, dim, NULL), d = H5Dcreate2(file, "mask", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        if (H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) < 0) tap_bail("HDF5 cannot write 'mask'");
+        H5Dclose(d), H5Sclose(space), H5Tclose(type), H5Fclose(file);
+        if (kind) break;
+        MUST(hl_array_open(ctx, in_dir("truth.h5"), NULL, NULL, &a));
+        MUST(hl_array_read(a, start, count, got, sizeof(got)));
+        tap_ok(a->type.kind == 'u' && a->type.bytes == 1 && memcmp(got, v, sizeof(v)) == 0, "booleans of h5py are read as 0 and 1");
+        hl_array_close(a);
+    }
+    fails_with(ctx, hl_array_open(ctx, in_dir("truth.h5"), "mask", NULL, &a), HALO_ERR_FORMAT, "truth.h5", "holds enumerations, not numbers", "another enumeration");
+}
+
 /* ----------------------------------------------------------------------------------------------------------- targets */
 
 static void write_cubes(const char *dir, const char *format, int n)
@@ -505,6 +529,7 @@ int main(void)
     axes(ctx);
     counted(ctx);
     hdf5(ctx);
+    truths(ctx);
     tables(ctx);
     samples_in_a_file(ctx);
     misfits(ctx);

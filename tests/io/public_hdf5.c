@@ -83,8 +83,10 @@ static enum outcome read_one(halo_context *ctx, hl_h5 *file, const hl_yaml *entr
     void *raw = NULL;
     if (hl_h5_data_open(file, name, 0, &d) != HALO_OK)
         return error_is(ctx, file->path, !numeric || zero || !values);
+    const hl_yaml *type = hl_yaml_find(entry, "dtype");
     enum outcome got = WRONG;
-    if (!numeric || !shape_equal(shape, d))
+    /* h5py's booleans have a shape, and no values, in the manifest */
+    if (!(numeric || (type && strcmp(type->text, "bool") == 0)) || !shape_equal(shape, d))
         got = WRONG;
     else if (d->elements == 0)
         got = EMPTY;
