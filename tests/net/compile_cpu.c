@@ -220,6 +220,34 @@ static void check_zoo(halo_device *dev)
     }
 }
 
+/* What is fused changes no sum but for an average's. */
+static void check_fusion(halo_device *dev)
+{
+    static const char *const variants[] = {"mlperf", "sc18", "hybrid", "mlperf", "hybrid"};
+    for (size_t i = 0; i < HL_COUNT(variants); i++) {
+        bool norm = i >= 3;
+        halo_network *net = zoo(variants[i], NULL, 32, norm);
+        hl_compile_options options = small_options(1);
+        hl_optim_spec optim = adam();
+        small_data d = small_fill(net, 1, 23);
+        double loss[2];
+        size_t bytes[2];
+        for (int k = 0; k < 2; k++) {
+            run r;
+            check_status(ctx, hl_model_create(ctx, dev, net, &optim, &r.model), net->name);
+            check_status(ctx, hl_compile_with(r.model, &options, (hl_compile_switches){.no_fuse = k == 1}, &r.program), net->name);
+            loss[k] = train(&r, &d, 3);
+            bytes[k] = r.program->arena_bytes;
+            end(&r);
+        }
+        double e = fabs(loss[0] - loss[1]) / fabs(loss[1]);
+        tap_ok(e <= 1e-5 && bytes[0] <= bytes[1], "%s%s at 32^3, fused and not: losses of the third step differ by %.1e, %.2f of the memory", net->name,
+               norm ? " with norms" : "", e, (double)bytes[0] / (double)bytes[1]);
+        small_free(&d);
+        halo_network_destroy(net);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ choices */
 
 static void check_measured(halo_device *dev, const small_network *s)
@@ -303,6 +331,7 @@ int main(void)
     check_status(ctx, hl_device_open(ctx, "ref", NULL, &ref), "device");
     check_status(ctx, hl_device_open(ctx, "cpu", &options, &dev), "device");
     check_zoo(dev);
+    check_fusion(dev);
     for (const small_network *s = small_networks; s->name; s++) {
         check_measured(dev, s);
         check_repeat(dev, s);

@@ -15,6 +15,10 @@ tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/s
 tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/random.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c
 
+# make tests/net/bench_fuse: times steps with and without what is fused
+EXTRA_PROGRAMS += tests/net/bench_fuse
+tests_net_bench_fuse_SOURCES = tests/net/bench_fuse.c tests/net/small.c
+
 # the graph
 NET_GRAPH_TESTS = tests/net/file.test tests/net/graph.test tests/net/init.test tests/net/zoo.test
 check_PROGRAMS += $(NET_GRAPH_TESTS)
