@@ -11,7 +11,8 @@
  * nothing is written by two threads, and sums have one order. The rows of dy and AUX that neighbouring dx rows share are in cache by then.
  *
  * An average in front of which stands an activation of two values: forward, AUX gets a bit for each of the stride cells that belong to an output, from
- * rows that are in cache; backward (the averages of HALO_OP_ACT_POOL_BWD that act_pool.c does not take), a row of dx that is done is multiplied by act'.
+ * rows that are in cache; backward (the averages of HALO_OP_ACT_POOL_BWD that act_pool.c does not take), the rows of dy that reach a row of dx are added
+ * up first, and then the few windows that have a cell: no cell of dx is read.
  */
 #include "classes.h"
 #include "kern/kern.h"
@@ -29,6 +30,8 @@ typedef struct pool_plan {
     int64_t *offset;     /* [parts][taps] */
     int32_t *index;      /* [parts][taps], and after that [parts][outputs along w][lanes] */
     int32_t *which;
+    float *sums; /* [parts][sum_floats]: averages with an activation */
+    int64_t sum_floats;
 } pool_plan;
 
 typedef struct pool_run {
@@ -279,24 +282,66 @@ static bool output_of(const pool_plan *p, int k, int64_t q, int64_t tap, int64_t
     return *out >= p->outputs[k].lo && *out < p->outputs[k].hi;
 }
 
-/* A row of dx times act'. Cells past those that AUX has bits for are 0 (signed_valid). */
-static void backward_signs(const pool_run *r, place at, float *dx)
+/* The sum of the rows of dy whose windows reach the row `at` of dx, each divided by its windows' cells, into t; false when there are none. */
+static bool sum_rows(const pool_run *r, place at, hl_unaverage *u, float *t)
 {
     const pool_plan *p = r->p;
-    const int64_t *s = p->super.d.window.stride;
-    int64_t od = at.d / s[0], oh = at.h / s[1], width = p->x->ext[HALO_W], whole = hl_min64(p->y->ext[HALO_W], width / s[2]);
-    if (od >= p->y->ext[HALO_D] || oh >= p->y->ext[HALO_H]) return;
-    const uint8_t *aux = (const uint8_t *)r->aux + a_at(p, at.n, at.block, od, oh);
-    hl_unpool u = {.s = {.cells = whole, .lanes = at.lanes, .x_step = s[2] * p->xt.s[HALO_W], .aux_step = p->at.s[HALO_W]},
-                   .taps = (int)s[2],
-                   .first = (int32_t)((at.d % s[0] * s[1] + at.h % s[1]) * s[2]),
-                   .tap_step = p->xt.s[HALO_W],
-                   .slope = p->super.d.act == HALO_ACT_RELU ? 0.0f : (float)p->super.d.slope};
-    p->super.dev->kern->unsign(&u, aux, dx);
-    u.taps = (int)(width - whole * s[2]);
-    if (whole == p->y->ext[HALO_W] || u.taps <= 0) return;
-    u.s.cells = 1;
-    p->super.dev->kern->unsign(&u, aux + whole * u.s.aux_step, dx + whole * u.s.x_step);
+    const halo_window *win = &p->super.d.window;
+    int64_t od, oh, cells[HL_AVERAGE_ROWS], width = p->y->ext[HALO_W];
+    const float *row[HL_AVERAGE_ROWS];
+    u->rows = 0;
+    for (int64_t kd = win->kernel[0] - 1; kd >= 0; kd--)
+        for (int64_t kh = win->kernel[1] - 1; kh >= 0; kh--) {
+            if (!output_of(p, 0, at.d, kd, &od) || !output_of(p, 1, at.h, kh, &oh)) continue;
+            row[u->rows] = r->y + y_at(p, at.n, at.block, od, oh);
+            cells[u->rows++] = taps_inside(p, 0, od) * taps_inside(p, 1, oh);
+        }
+    for (int64_t w = 0; w < width && u->rows; w += u->cells) {
+        int64_t inner = taps_inside(p, 2, w);
+        u->cells = 1;
+        while (w + u->cells < width && taps_inside(p, 2, w + u->cells) == inner) u->cells++;
+        for (int i = 0; i < u->rows; i++) {
+            u->row[i] = row[i] + w * u->y_step;
+            u->factor[i] = factor_of(p, cells[i] * inner);
+        }
+        p->super.dev->kern->sum_rows(u, t + w * at.lanes);
+    }
+    return u->rows > 0;
+}
+
+/* A row of dx of averages and an activation: cells past those that AUX has bits for are 0 (signed_valid). t has zeros on both sides. */
+static void average_row(const pool_run *r, place at, float *t)
+{
+    const pool_plan *p = r->p;
+    const halo_window *win = &p->super.d.window;
+    const int64_t *s = win->stride;
+    float *dx = r->x + x_at(p, at.n, at.block, at.d, at.h);
+    int64_t od = at.d / s[0], oh = at.h / s[1], width = p->x->ext[HALO_W], whole = hl_min64(p->y->ext[HALO_W], width / s[2]), done = 0;
+    hl_unaverage u = {.lanes = at.lanes, .y_step = p->yt.s[HALO_W], .taps = (int)s[2], .tap_step = p->xt.s[HALO_W], .aux_step = p->at.s[HALO_W]};
+    float *sums = t + hl_div_up(win->kernel[2], s[2]) * at.lanes;
+    if (od < p->y->ext[HALO_D] && oh < p->y->ext[HALO_H] && sum_rows(r, at, &u, sums)) {
+        memset(t, 0, (size_t)(sums - t) * sizeof(*t));
+        memset(sums + p->y->ext[HALO_W] * at.lanes, 0, (size_t)(sums - t) * sizeof(*t));
+        for (int64_t k = 0; k < s[2]; k++) { /* windows w + i with 0 <= k + pad - i s < kernel */
+            int64_t q = k + win->pad_lo[2];
+            u.from[k] = (int)(q < win->kernel[2] ? -((win->kernel[2] - 1 - q) / s[2]) : hl_div_up(q - win->kernel[2] + 1, s[2]));
+            u.count[k] = (int)hl_max64(0, q / s[2] - u.from[k] + 1);
+        }
+        const uint8_t *aux = (const uint8_t *)r->aux + a_at(p, at.n, at.block, od, oh);
+        u.x_step = s[2] * u.tap_step;
+        u.first = (int32_t)((at.d % s[0] * s[1] + at.h % s[1]) * s[2]);
+        u.slope = p->super.d.act == HALO_ACT_RELU ? 0.0f : (float)p->super.d.slope;
+        u.cells = whole;
+        p->super.dev->kern->unaverage(&u, sums, aux, dx);
+        done = whole * s[2];
+        u.cells = 1;
+        u.taps = (int)hl_min64(width - done, s[2] - 1);
+        if (whole < p->y->ext[HALO_W] && u.taps > 0) {
+            p->super.dev->kern->unaverage(&u, sums + whole * at.lanes, aux + whole * u.aux_step, dx + done * u.tap_step);
+            done += u.taps;
+        }
+    }
+    for (; done < width; done++) memset(dx + done * u.tap_step, 0, (size_t)at.lanes * sizeof(*dx));
 }
 
 static void backward_row(const pool_run *r, place at, int32_t *which)
@@ -313,7 +358,6 @@ static void backward_row(const pool_run *r, place at, int32_t *which)
         for (int64_t kh = win->kernel[1] - 1; kh >= 0; kh--)
             if (output_of(p, 1, at.h, kh, &oh)) collect_row(r, at, od, oh, (kd * win->kernel[1] + kh) * win->kernel[2], which);
     }
-    if (p->super.d.kind == HALO_OP_ACT_POOL_BWD) backward_signs(r, at, dx);
 }
 
 static void backward_part(void *arg, int64_t i)
@@ -322,7 +366,10 @@ static void backward_part(void *arg, int64_t i)
     const pool_plan *p = r->p;
     int32_t *which = p->which + i * hl_range_len(p->outputs[2]) * p->lanes;
     hl_range rows = hl_block_range(r->rows, r->parts, i);
-    for (int64_t row = rows.lo; row < rows.hi; row++) backward_row(r, place_of(p, p->x, row), which);
+    if (p->super.d.kind == HALO_OP_ACT_POOL_BWD)
+        for (int64_t row = rows.lo; row < rows.hi; row++) average_row(r, place_of(p, p->x, row), p->sums + i * p->sum_floats);
+    else
+        for (int64_t row = rows.lo; row < rows.hi; row++) backward_row(r, place_of(p, p->x, row), which);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- class */
@@ -389,6 +436,7 @@ static bool signed_valid(const halo_op_desc *d)
     const halo_window *w = &d->window;
     for (int k = 0; k < 3; k++)
         if (w->dilation[k] != 1 || w->kernel[k] - w->pad_lo[k] > w->stride[k]) return false;
+    if (hl_div_up(w->kernel[0], w->stride[0]) * hl_div_up(w->kernel[1], w->stride[1]) > HL_AVERAGE_ROWS) return false;
     return d->pool == HALO_POOL_AVG && !d->accumulate && (d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU);
 }
 
@@ -417,6 +465,7 @@ static void pool_destroy(halo_plan *plan)
     free(p->offset);
     free(p->index);
     free(p->which);
+    free(p->sums);
     free(p);
 }
 
@@ -431,6 +480,10 @@ static halo_status pool_make(halo_device *dev, const halo_op_desc *d, const halo
     HL_GOTO(st, hl_calloc(dev->ctx, parts * (size_t)p->taps, sizeof(*p->offset), "pooling windows", &p->offset), free_plan);
     HL_GOTO(st, hl_calloc(dev->ctx, parts * (size_t)p->taps, sizeof(*p->index), "pooling windows", &p->index), free_plan);
     HL_GOTO(st, hl_calloc(dev->ctx, parts * row, sizeof(*p->which), "pooling rows", &p->which), free_plan);
+    if (d->kind == HALO_OP_ACT_POOL_BWD) {
+        p->sum_floats = hl_round_up((p->y->ext[HALO_W] + 2 * hl_div_up(d->window.kernel[2], d->window.stride[2])) * p->lanes, 16);
+        HL_GOTO(st, hl_calloc(dev->ctx, parts * (size_t)p->sum_floats, sizeof(*p->sums), "pooling rows", &p->sums), free_plan);
+    }
     *out = (halo_plan *)p;
     return HALO_OK;
 free_plan:

@@ -46,6 +46,21 @@ typedef struct hl_unpool {
     float slope;
 } hl_unpool;
 
+/* Backward of averages over windows that overlap, with the activation before them: first t[w] = sum over r < rows of factor[r] row[r][w], cells of t
+ * `lanes` apart; then dx of cell k of window w = act' by bit first + k of (sum over from[k] <= i < from[k] + count[k] of t[w + i]). */
+enum { HL_AVERAGE_ROWS = 16, HL_AVERAGE_TAPS = 8 };
+typedef struct hl_unaverage {
+    int64_t cells, lanes;
+    int rows;
+    const float *row[HL_AVERAGE_ROWS];
+    float factor[HL_AVERAGE_ROWS];
+    int64_t y_step;
+    int taps, from[HL_AVERAGE_TAPS], count[HL_AVERAGE_TAPS];
+    int32_t first;
+    int64_t x_step, tap_step, aux_step;
+    float slope;
+} hl_unaverage;
+
 typedef struct hl_update_kern {
     halo_optimizer kind;
     float scale;         /* of the gradient: grad_scale and LARC */
@@ -87,8 +102,9 @@ typedef struct hl_kern {
     void (*pool_save)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, float *y, uint8_t *aux);
     /* aux bit index[k] set where tap k > 0 */
     void (*signs)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, uint8_t *aux);
-    /* dx of tap k *= slope where bit first + k of aux is not set */
-    void (*unsign)(const hl_unpool *u, const uint8_t *aux, float *dx);
+    /* the two halves of hl_unaverage */
+    void (*sum_rows)(const hl_unaverage *u, float *t);
+    void (*unaverage)(const hl_unaverage *u, const float *t, const uint8_t *aux, float *dx);
     /* dx of tap k = g where k is the winner (aux), else 0, g = dy act'(y); or factor dy act' by the bit of aux. y, aux NULL where act does not ask for them. */
     void (*unpool)(const hl_unpool *u, const float *dy, const float *y, const uint8_t *aux, float *dx);
     /* between the index as stored (u8) and as computed with (i32) */
@@ -140,7 +156,8 @@ void HL_K(pool_max_bwd)(float *, int64_t, int64_t, int, int32_t, int64_t, int64_
 void HL_K(pool_sum_bwd)(float *, int64_t, int64_t, int, float, int64_t, int64_t, const float *, int64_t);
 void HL_K(pool_save)(const hl_pool_saved *, hl_pool_taps, const float *, float *, uint8_t *);
 void HL_K(signs)(const hl_pool_saved *, hl_pool_taps, const float *, uint8_t *);
-void HL_K(unsign)(const hl_unpool *, const uint8_t *, float *);
+void HL_K(sum_rows)(const hl_unaverage *, float *);
+void HL_K(unaverage)(const hl_unaverage *, const float *, const uint8_t *, float *);
 void HL_K(unpool)(const hl_unpool *, const float *, const float *, const uint8_t *, float *);
 void HL_K(narrow_u8)(const int32_t *, uint8_t *, int64_t);
 void HL_K(widen_u8)(const uint8_t *, int32_t *, int64_t);

@@ -94,8 +94,14 @@ void HL_K(signs)(const hl_pool_saved *s, hl_pool_taps taps, const float *x, uint
     for (int64_t j = 0; j < s->cells; j++, x += s->x_step, aux += s->aux_step) LANES(signs_cell, x + l, taps, aux + l);
 }
 
-void HL_K(unsign)(const hl_unpool *u, const uint8_t *aux, float *dx)
+void HL_K(sum_rows)(const hl_unaverage *u, float *t)
 {
-    const int64_t lanes = u->s.lanes;
-    for (int64_t j = 0; j < u->s.cells; j++, dx += u->s.x_step, aux += u->s.aux_step) LANES(unsign_cell, u, aux + l, dx + l);
+    const int64_t lanes = u->lanes;
+    for (int64_t j = 0; j < u->cells; j++) LANES(sum_rows_cell, u, j * u->y_step + l, t + j * lanes + l);
+}
+
+void HL_K(unaverage)(const hl_unaverage *u, const float *t, const uint8_t *aux, float *dx)
+{
+    const int64_t lanes = u->lanes;
+    for (int64_t j = 0; j < u->cells; j++, t += lanes, aux += u->aux_step, dx += u->x_step) LANES(unaverage_cell, u, t + l, aux + l, dx + l);
 }

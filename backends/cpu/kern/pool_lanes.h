@@ -81,12 +81,22 @@ static inline void P(signs_cell)(const float *x, hl_pool_taps taps, uint8_t *aux
     *(P(pool_bu) *)aux = __builtin_convertvector(bits, P(pool_b));
 }
 
-static inline void P(unsign_cell)(const hl_unpool *u, const uint8_t *aux, float *dx)
+static inline void P(sum_rows_cell)(const hl_unaverage *u, int64_t at, float *t)
+{
+    P(pool_f) sum = *(const P(pool_fu) *)(u->row[0] + at) * u->factor[0];
+    for (int r = 1; r < u->rows; r++) sum += *(const P(pool_fu) *)(u->row[r] + at) * u->factor[r];
+    *(P(pool_fu) *)t = sum;
+}
+
+static inline void P(unaverage_cell)(const hl_unaverage *u, const float *t, const uint8_t *aux, float *dx)
 {
     P(pool_i) bits = __builtin_convertvector(*(const P(pool_bu) *)aux, P(pool_i));
     for (int k = 0; k < u->taps; k++, dx += u->tap_step) {
+        const float *from = t + u->from[k] * u->lanes;
+        P(pool_f) g = {0};
+        for (int i = 0; i < u->count[k]; i++) g += *(const P(pool_fu) *)(from + i * u->lanes);
+        P(pool_f) low = g * u->slope;
         P(pool_i) above = (bits & ((P(pool_i)){0} + (int32_t)(1u << ((u->first + k) & 31)))) != 0;
-        P(pool_f) g = *(const P(pool_fu) *)dx, low = g * u->slope;
         *(P(pool_fu) *)dx = (P(pool_f))((above & (P(pool_i))g) | (~above & (P(pool_i))low));
     }
 }
