@@ -207,6 +207,20 @@ static halo_status check_data(const hl_run *run, const hl_source_info *info)
                    run->net->name, out[0], out[1], out[2], out[3], info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]);
 }
 
+/* The mean of one value is that value: a norm would make everything 0, and nothing before it could learn. Norms of single samples were looked at when the network was
+ * made; frozen ones do not measure. */
+static halo_status check_norms(const hl_run *run)
+{
+    if (run->set.batch / run->set.train.accumulate > 1 || run->set.freeze.n > 0) return HALO_OK;
+    for (int i = 0; i < run->net->layers; i++) {
+        const hl_layer *l = &run->net->layer[i];
+        if (l->kind != HL_LAYER_NORM || hl_per_sample(l) || l->out[1] * l->out[2] * l->out[3] > 1) continue;
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "layer '%s': of input %" PRId64 " x 1 x 1 x 1 (C D H W) and 1 sample each statistic would be that of one value: set a larger 'batch'", l->name,
+                       l->out[0]);
+    }
+    return HALO_OK;
+}
+
 static halo_status make_network(hl_run *run)
 {
     const int64_t unknown[4] = {0, 0, 0, 0};
@@ -356,6 +370,7 @@ static halo_status open_all(hl_run *run, hl_need need, unsigned splits)
     HL_TRY(apply_to_context(run->ctx, &run->set));
     HL_TRY(open_sources(run, splits));
     HL_TRY(make_network(run));
+    if (need == HL_NEED_TRAINING) HL_TRY(check_norms(run));
     if (need == HL_NEED_NETWORK) return HALO_OK;
     HL_TRY(hl_context_device(run->ctx, &run->dev));
     return need == HL_NEED_TRAINING ? hl_run_check_ranks(run) : HALO_OK;

@@ -5,9 +5,9 @@ dist_check_SCRIPTS += tests/cli/usage.test tests/cli/train.test tests/cli/volume
 TESTS += tests/cli/usage.test tests/cli/train.test tests/cli/volumes.test tests/cli/classes.test tests/cli/examples.test
 TESTS_FAST += tests/cli/usage.test tests/cli/volumes.test tests/cli/classes.test
 # What inspect --verify says
-dist_check_SCRIPTS += tests/cli/verify.test
-TESTS += tests/cli/verify.test
-TESTS_FAST += tests/cli/verify.test
+dist_check_SCRIPTS += tests/cli/verify.test tests/cli/pitfalls.test
+TESTS += tests/cli/verify.test tests/cli/pitfalls.test
+TESTS_FAST += tests/cli/verify.test tests/cli/pitfalls.test
 check_PROGRAMS += tests/cli/make_data
 tests_cli_make_data_SOURCES = tests/cli/make_data.c
 

@@ -8,6 +8,7 @@
  *     make_data classes FILE [SAMPLES]   y [8, 1, 8, 8, 8] of class numbers 0 to 2: the third of its range that a cell of x is in
  *     make_data bad-label FILE           as classes, with a 3 in y of sample 5
  *     make_data half-label FILE          as classes, with a 0.5 there
+ *     make_data near-label FILE          as classes, but 1e-4 below each
  *     make_data shifted FILE             one target, x = 100 + 3 n: far from 0
  *     make_data constant FILE            one target, all of x is 3
  *     make_data no-targets FILE          x alone
@@ -38,6 +39,7 @@ static void fill(const job *j, int64_t sample, float *x, float *y)
     y[0] = 2 * (float)hl_rng_uniform(8, HL_STREAM_SYNTHETIC, 0, (uint64_t)sample) - 1;
     for (int64_t i = 0; i < CELLS && j->classes; i++) y[i] = floorf(0.75f * x[i]);
     if (sample == 5 && (is(j, "bad-label") || is(j, "half-label"))) y[3] = is(j, "bad-label") ? 3 : 0.5f;
+    for (int64_t i = 0; i < CELLS && is(j, "near-label"); i++) y[i] -= 1e-4f;
     if (!j->volumes) return;
     int64_t step = SIDE / j->side, n = 0, half = j->side * j->side * j->side;
     for (int64_t d = 0; d < SIDE; d += step)
@@ -75,7 +77,7 @@ int main(int argc, char **argv)
     job j = {.kind = argv[1], .samples = argc > 3 ? strtol(argv[3], NULL, 10) : 8, .side = SIDE};
     if (is(&j, "coarse")) j.side = SIDE / 2;
     j.volumes = is(&j, "volumes") || is(&j, "coarse") || is(&j, "nan-voxel");
-    j.classes = is(&j, "classes") || is(&j, "bad-label") || is(&j, "half-label");
+    j.classes = is(&j, "classes") || is(&j, "bad-label") || is(&j, "half-label") || is(&j, "near-label");
     halo_status st = make(ctx, &j, argv[2]);
     if (st != HALO_OK) fprintf(stderr, "%s\n", halo_error_message(ctx));
     halo_context_destroy(ctx);

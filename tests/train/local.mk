@@ -8,6 +8,10 @@ check_PROGRAMS += tests/train/trainer.test
 TESTS += tests/train/trainer.test
 TESTS_FAST += tests/train/trainer.test
 tests_train_trainer_test_SOURCES = tests/train/trainer.c
+check_PROGRAMS += tests/train/statistics.test
+TESTS += tests/train/statistics.test
+TESTS_FAST += tests/train/statistics.test
+tests_train_statistics_test_SOURCES = tests/train/statistics.c
 
 dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
 TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
