@@ -93,7 +93,7 @@ HL_KERNEL(HL_BLOCK) copy_blocked(hl_blocks b, int64_t total, const void *from, v
 
 static cudaError_t convert_blocked(cudaStream_t stream, const hl_copying *c, const void *from, void *to)
 {
-    hl_blocks b;
+    hl_blocks b = {};
     int64_t total = 1;
     for (int k = 0; k < HL_CELL_DIMS; k++) b.ext[k] = c->ext[k], b.from[k] = c->from[k], b.to[k] = c->to[k];
     b.from_block = c->from_block, b.to_block = c->to_block, b.from_type = c->from_type, b.to_type = c->to_type, b.accumulate = c->accumulate;

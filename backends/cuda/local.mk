@@ -2,7 +2,7 @@
 # backends/cuda: a module, halo_cuda.so in $(pkglibdir), opened at run time: cuDNN, cuBLAS, own kernels by nvcc (AM_CONDITIONAL BACKEND_CUDA)
 #
 # It has its own copies of what it uses of base and tensor; the one symbol it shows is halo_backend_entry.
-cuda_sources = \
+cuda_sources_besides_transfer = \
 	backends/cuda/cells.c \
 	backends/cuda/cells.h \
 	backends/cuda/conv.h \
@@ -28,12 +28,12 @@ cuda_sources = \
 	backends/cuda/pool.c \
 	backends/cuda/record.c \
 	backends/cuda/reduce.c \
-	backends/cuda/transfer.c \
 	backends/cuda/update.c \
 	src/base/log.c \
 	src/base/memory.c \
 	src/base/status.c \
 	src/tensor/operand.c
+cuda_sources = $(cuda_sources_besides_transfer) backends/cuda/transfer.c
 
 cuda_kernels = \
 	backends/cuda/copy.cu \
