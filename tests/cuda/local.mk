@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/cuda: the cuda backend on the simulated device (tests/cudasim), and its module as nvcc made it
+cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test
+dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test
+EXTRA_DIST += tests/cuda/lib.sh tests/cuda/archs.py tests/gpu-check
+TESTS += $(cuda_tests) tests/cuda/archs.test
+TESTS_FAST += tests/cuda/doctor.test tests/cuda/archs.test
+AM_TESTS_ENVIRONMENT += CUDA_ARCHS='$(CUDA_ARCHS)'; export CUDA_ARCHS;
+
+if CUDASIM
+cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
+	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp
+# The backend with a defect: its streams do not wait for one another
+check_LTLIBRARIES += tests/cuda/planted/halo_cuda.la
+nodist_tests_cuda_planted_halo_cuda_la_SOURCES = tests/cuda/planted/transfer.c
+tests_cuda_planted_halo_cuda_la_SOURCES = $(cuda_sources_besides_transfer) $(cuda_simulated_kernels)
+tests_cuda_planted_halo_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim -I$(top_srcdir)/backends/cuda $(CUDASIM_CPPFLAGS) -DHL_CUDA_ARCHS='"90"'
+tests_cuda_planted_halo_cuda_la_CXXFLAGS = $(tests_cudasim_halo_cuda_la_CXXFLAGS)
+tests_cuda_planted_halo_cuda_la_LDFLAGS = $(tests_cudasim_halo_cuda_la_LDFLAGS)
+tests_cuda_planted_halo_cuda_la_LIBADD = tests/cudasim/libcudasim.la
+CLEANFILES += tests/cuda/planted/transfer.c
+tests/cuda/planted/transfer.c: backends/cuda/transfer.c
+	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/HL_CUDA(dev, cudaStreamWaitEvent(later, event, 0));/(void)later;/" $(top_srcdir)/backends/cuda/transfer.c >$@.tmp && mv $@.tmp $@
+else
+AM_TESTS_ENVIRONMENT += CUDASIM_ABSENT=1; export CUDASIM_ABSENT;
+endif
