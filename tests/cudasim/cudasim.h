@@ -9,13 +9,13 @@
  *     CUDASIM_SM=70|75|80|90      compute capability (default 80): bf16 and TF32 need 80
  *     CUDASIM_IMAGES="70 80"      architectures that the kernels were "built" for (default: every one)
  *     CUDASIM_DRIVER=v            the driver's CUDA, as 12040 for 12.4; 0: no driver (default: the headers')
- *     CUDASIM_CUDNN=v             what cudnnGetVersion() answers (default: the headers'); CUDASIM_NCCL likewise
- *     CUDASIM_CUDNN_ELEMENTS=n    cuDNN refuses tensors of more elements (default 2^31 - 1): to test splitting
+ *     CUDASIM_CUDNN=v             what cudnnGetVersion() answers (default: the headers'); also CUDASIM_NCCL
+ *     CUDASIM_CUDNN_ELEMENTS=n    cuDNN refuses tensors of more elements (default 2^31 - 1)
  *     CUDASIM_MEMORY=bytes        memory of each device (default 8 GiB)
- *     CUDASIM_SEED=n              run streams, blocks of a grid and threads of a block in an order drawn from n;
+ *     CUDASIM_SEED=n              run streams, blocks and threads of a block in an order drawn from n;
  *                                 unset: as late as a synchronisation allows, in order
  *     CUDASIM_FAIL=what:n         the n-th call of that kind fails, such as malloc:3 or launch:1,cudnn:2
- *     CUDASIM_TIMEOUT=s           a collective that waits longer for other ranks ends the process (default 60)
+ *     CUDASIM_TIMEOUT=s           how long a collective may wait for other ranks (default 60)
  *     CUDASIM_STRICT=1            asynchronous copies of pageable memory are refused (CUDA makes them slow)
  *     CUDASIM_VERBOSE=1           every operation, as it is queued and as it runs, on stderr
  *

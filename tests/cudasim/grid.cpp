@@ -17,7 +17,7 @@
 #include <numeric>
 #include <ucontext.h>
 
-#ifdef __GNUC__
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wclobbered" /* nothing is used after a second return */
 #endif
 

@@ -117,8 +117,11 @@ int main(void)
                GOOD(example_lonely_shuffle(nullptr, device_floats(64)));
                GOOD(cudaDeviceSynchronize());
            });
-    caught("a device pointer hidden in a structure", "", "a structure passed by value holds a device pointer",
-           [] { GOOD(example_hidden_pointer(nullptr, device_floats(1))); });
+    caught("a device pointer hidden in a structure", "",
+           "kernel 'hidden_pointer' followed a device pointer that was no argument", [] {
+               GOOD(example_hidden_pointer(nullptr, device_floats(1)));
+               GOOD(cudaDeviceSynchronize());
+           });
     clean("shared memory that nobody set is NaN in every block", "", [] {
         float *y = device_floats(2);
         GOOD(example_fresh_shared(nullptr, y));

@@ -56,18 +56,6 @@ const void *Launch::box(const void *p, int rank, const int64_t *extent, const in
     return at;
 }
 
-void Launch::opaque(const void *value, size_t bytes, bool structured)
-{
-    if (!structured) return;
-    for (size_t i = 0; i + sizeof(void *) <= bytes; i += sizeof(void *)) {
-        void *word;
-        memcpy(&word, (const char *)value + i, sizeof(word));
-        if (is_device(word))
-            die("FATAL", "kernel '%s': a structure passed by value holds a device pointer",
-                state->name.c_str());
-    }
-}
-
 static bool shape_holds(dim3 g, dim3 b)
 {
     return g.x && g.y && g.z && b.x && b.y && b.z && b.x <= 1024 && b.y <= 1024 && b.z <= 64 &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launch.hpp -- a launch as the kernel's file makes it: the kernel's own type says which arguments are
- * pointers and which of them it only reads. Pointers are checked and turned into the simulator's; a value
- * that hides a device pointer is a defect.
+ * pointers and which of them it only reads. Pointers are checked and turned into the simulator's;
+ * one that hides in a structure is not, and following it faults.
  */
 #pragma once
 #include <cuda_runtime_api.h>
@@ -51,9 +51,7 @@ class Launch {
                 "a kernel gets no pointers to pointers: the simulator cannot translate those behind");
             return static_cast<P>(operand<T>(a));
         } else {
-            P value = static_cast<P>(a);
-            opaque(&value, sizeof(value), std::is_class_v<P>);
-            return value;
+            return static_cast<P>(a);
         }
     }
 
@@ -86,7 +84,6 @@ class Launch {
     const void *rest(const void *p, bool write);
     const void *box(const void *p, int rank, const int64_t *extent, const int64_t *stride, int64_t item,
                     bool write);
-    void opaque(const void *value, size_t bytes, bool structured);
     struct State;
     std::unique_ptr<State> state;
 };

@@ -13,12 +13,12 @@ cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/c
 if CUDASIM
 check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la
 check_PROGRAMS += $(cudasim_programs)
-TESTS += $(cudasim_programs)
-TESTS_FAST += $(cudasim_programs)
+TESTS += $(cudasim_programs) tests/cudasim/symbols.test
+TESTS_FAST += $(cudasim_programs) tests/cudasim/symbols.test
 else
 TESTS += tests/cudasim/absent.test
 endif
-dist_check_SCRIPTS += tests/cudasim/absent.test
+dist_check_SCRIPTS += tests/cudasim/absent.test tests/cudasim/symbols.test
 AM_TESTS_ENVIRONMENT += CUDASIM_MISSING='$(CUDASIM_MISSING)'; export CUDASIM_MISSING;
 
 tests_cudasim_libcudasim_la_SOURCES = tests/cudasim/cudasim.h tests/cudasim/device.h tests/cudasim/grid.hpp tests/cudasim/launch.hpp \

@@ -130,6 +130,11 @@ std::string explain_address(const char *a)
 {
     if (device_base && a >= device_base && a < device_base + reserved) {
         Block *b = find_block(a);
+        if (b && running_kernel)
+            return text(
+                "kernel '%s' followed a device pointer that was no argument of it: allocation #%d of %zu "
+                "bytes, offset %zu",
+                running_kernel, b->id, b->bytes, (size_t)(a - b->address));
         if (b)
             return text("host code touched device memory: allocation #%d of %zu bytes, offset %zu", b->id,
                         b->bytes, (size_t)(a - b->address));
