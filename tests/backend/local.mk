@@ -27,6 +27,11 @@ TESTS += tests/backend/registry.test
 TESTS_FAST += tests/backend/registry.test
 tests_backend_registry_test_SOURCES = tests/backend/registry.c
 
+check_PROGRAMS += tests/backend/corner.test
+TESTS += tests/backend/corner.test
+TESTS_FAST += tests/backend/corner.test
+tests_backend_corner_test_SOURCES = tests/backend/corner.c
+
 if BACKEND_CPU
 check_PROGRAMS += tests/backend/conv_kernels.test
 TESTS += tests/backend/conv_kernels.test
