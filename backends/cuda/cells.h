@@ -28,6 +28,8 @@ typedef struct hl_view {
 typedef struct hl_pooling {
     int64_t kernel[3], stride[3], dilation[3], pad[3], lo[3], hi[3];
     int max, count_pad, wide; /* wide: places in the window are i32, else u8 */
+    int signs, act;           /* backward of an average and of the activation before it, whose signs are saved: see ACT_POOL_BWD */
+    float slope;
 } hl_pooling;
 
 #endif

@@ -20,6 +20,13 @@ static bool fits(const halo_op_desc *d, halo_role x, halo_role y)
     return (aux->dtype == HALO_U8 || aux->dtype == HALO_I32) && hl_operand_valid(aux) && hl_layout_block(aux->layout) == 1 && hl_same_extents(aux, &d->t[y]);
 }
 
+/* The signs of the cells of a stride fit into AUX. */
+static bool bits_fit(const halo_op_desc *d)
+{
+    const int64_t *s = d->window.stride;
+    return d->t[HALO_AUX].dtype == HALO_U8 && s[0] <= 8 && s[1] <= 8 && s[2] <= 8 && s[0] * s[1] * s[2] <= 8;
+}
+
 static halo_status make(halo_device *dev, const halo_op_desc *d, halo_role x, halo_role y, halo_role over, halo_plan **out)
 {
     pool_plan *p;
@@ -44,6 +51,7 @@ static int forward_candidates(halo_device *dev, const halo_op_desc *d, halo_cand
 {
     (void)dev;
     if (d->pool == HALO_POOL_AVG && hl_has(d, HALO_AUX)) return 0; /* the signs of an average's cells: not here */
+    if (d->pool == HALO_POOL_AVG && hl_has(d, HALO_AUX) && !bits_fit(d)) return 0;
     return fits(d, HALO_X, HALO_Y) ? hl_cuda_offer("cuda", 0, out) : 0;
 }
 
@@ -94,6 +102,7 @@ typedef struct act_pool_plan {
     hl_cuda_plan super;
     hl_act_pooling p;
     hl_view dy;
+    pool_plan *overlap; /* windows that overlap: a pool's backward that looks at signs */
 } act_pool_plan;
 
 static bool side_by_side(const halo_window *w)
@@ -103,6 +112,15 @@ static bool side_by_side(const halo_window *w)
     return true;
 }
 
+/* An average over windows that overlap or have padding, and an activation of two values. */
+static bool signed_average(const halo_op_desc *d)
+{
+    const halo_window *w = &d->window;
+    for (int k = 0; k < 3; k++)
+        if (w->dilation[k] != 1 || w->kernel[k] - w->pad_lo[k] > w->stride[k]) return false;
+    return d->pool == HALO_POOL_AVG && (d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU) && bits_fit(d);
+}
+
 /* What of the forward pass a derivative asks for: nothing when the activation's is a constant. */
 static int act_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
@@ -110,7 +128,8 @@ static int act_candidates(halo_device *dev, const halo_op_desc *d, halo_candidat
     bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE, two_valued = d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU;
     bool aux = d->t[HALO_AUX].dtype == HALO_U8;
     int64_t cells = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
-    if (!fits(d, HALO_DX, HALO_DY) || !side_by_side(&d->window) || d->accumulate || (hl_has(d, HALO_AUX) && !aux)) return 0;
+    if (!fits(d, HALO_DX, HALO_DY) || d->accumulate || (hl_has(d, HALO_AUX) && !aux)) return 0;
+    if (!side_by_side(&d->window)) return signed_average(d) ? hl_cuda_offer("cuda:overlap", 0, out) : 0;
     if (!hl_cuda_like(d, HALO_Y, HALO_DY, true) || (!max && !constant && !two_valued)) return 0;
     if ((!aux && (max || !constant)) || (max && !constant && !hl_has(d, HALO_Y))) return 0;
     return cells <= (max ? 256 : constant ? INT32_MAX : 8) ? hl_cuda_offer("cuda", 0, out) : 0;
@@ -121,6 +140,20 @@ static halo_status act_plan(halo_device *dev, const halo_op_desc *d, const halo_
     act_pool_plan *p;
     (void)choice;
     HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
+    if (!side_by_side(&d->window)) {
+        halo_plan *pool = NULL;
+        halo_status st = make(dev, d, HALO_DX, HALO_DY, HALO_DX, &pool);
+        p->overlap = (pool_plan *)pool;
+        if (st != HALO_OK) {
+            free(p);
+            return st;
+        }
+        p->overlap->w.signs = true;
+        p->overlap->w.act = (int)d->act;
+        p->overlap->w.slope = (float)d->slope;
+        *out = (halo_plan *)p;
+        return HALO_OK;
+    }
     p->p = (hl_act_pooling){.max = d->pool == HALO_POOL_MAX, .act = (int)d->act, .slope = (float)d->slope};
     memcpy(p->p.side, d->window.kernel, sizeof(p->p.side));
     memcpy(p->p.pad, d->window.pad_lo, sizeof(p->p.pad));
@@ -136,9 +169,16 @@ static halo_status act_run(halo_plan *plan, const halo_op_args *args)
 {
     const act_pool_plan *p = (const act_pool_plan *)plan;
     const hl_cuda_plan *s = &p->super;
+    if (p->overlap) return backward_run((halo_plan *)p->overlap, args);
     HL_CUDA(s->dev, hl_cuda_act_pool_backward(s->dev->compute, s->d.t[HALO_DX].dtype, &p->p, &p->dy, hl_cuda_ptr(s, args, HALO_DY), hl_cuda_ptr(s, args, HALO_Y),
                                               hl_cuda_ptr(s, args, HALO_AUX), hl_cuda_ptr(s, args, HALO_DX)));
     return HALO_OK;
 }
 
-HL_CUDA_CLASS(hl_cuda_act_pool_bwd, HALO_OP_ACT_POOL_BWD, act_candidates, act_plan, act_run);
+static void act_destroy(halo_plan *plan)
+{
+    if (plan) free(((act_pool_plan *)plan)->overlap);
+    free(plan);
+}
+
+const halo_op_class hl_cuda_act_pool_bwd = {.kind = HALO_OP_ACT_POOL_BWD, .candidates = act_candidates, .plan = act_plan, .run = act_run, .destroy = act_destroy};

@@ -37,6 +37,21 @@ static __device__ inline int64_t get_tap(const hl_pooling &w, const void *aux, i
     return w.wide ? (int64_t)((const int32_t *)aux)[at] : (int64_t)((const uint8_t *)aux)[at];
 }
 
+/* Bit k: whether cell p stride + k, k < stride, of the box is above 0. x at the first cell of its sample and channel. */
+template <class T> static __device__ inline int64_t signs_of(const hl_pooling &w, const hl_view &xv, const T *x, const hl_place &p)
+{
+    int64_t bits = 0;
+    int bit = 0;
+    for (int64_t a = 0; a < w.stride[0]; a++)
+        for (int64_t b = 0; b < w.stride[1]; b++)
+            for (int64_t c = 0; c < w.stride[2]; c++, bit++) {
+                int64_t d = p.i[2] * w.stride[0] + a, h = p.i[3] * w.stride[1] + b, v = p.i[4] * w.stride[2] + c;
+                bool inside_box = d < xv.ext[2] && h < xv.ext[3] && v < xv.ext[4];
+                if (inside_box && hl_load(x, d * xv.stride[2] + h * xv.stride[3] + v * xv.stride[4]) > 0) bits |= (int64_t)1 << bit;
+            }
+    return bits;
+}
+
 template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling w, hl_view xv, hl_view yv, hl_view av, const T *x, T *y, void *aux)
 {
     for (int64_t i = HL_INDEX; i < places.total; i += HL_STRIDE) {
@@ -63,7 +78,7 @@ template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling 
         }
         float m = w.max ? 1 : divisor(w, p.i[2], p.i[3], p.i[4]);
         hl_store(y, hl_offset_of(yv.stride, p), w.max ? best : m > 0 ? sum / m : 0);
-        if (aux) put_tap(w, aux, hl_offset_of(av.stride, p), arg < 0 ? 0 : arg);
+        if (aux) put_tap(w, aux, hl_offset_of(av.stride, p), w.max ? (arg < 0 ? 0 : arg) : signs_of(w, xv, x + base, p));
     }
 }
 
@@ -80,6 +95,19 @@ static __device__ inline int64_t window_of(const hl_pooling &w, int k, int64_t q
     if (at < 0 || at % w.stride[k] != 0) return -1;
     at /= w.stride[k];
     return at < outputs ? at : -1;
+}
+
+/* The derivative of the activation at cell q, whose sign is with window q / stride. */
+static __device__ inline float sign_slope(const hl_pooling &w, const hl_view &dyv, const hl_view &av, const void *aux, const hl_place &q)
+{
+    hl_place own = q;
+    int64_t bit = 0;
+    for (int k = 0; k < 3; k++) {
+        int64_t at = q.i[2 + k] / w.stride[k];
+        own.i[2 + k] = at < dyv.ext[2 + k] ? at : dyv.ext[2 + k] - 1;
+        bit = bit * w.stride[k] + q.i[2 + k] % w.stride[k];
+    }
+    return hl_slope_of(w.act, w.slope, get_tap(w, aux, hl_offset_of(av.stride, own)) >> bit & 1 ? 1.f : -1.f);
 }
 
 template <class T>
@@ -105,7 +133,7 @@ HL_KERNEL(HL_BLOCK) pool_backward(hl_cells places, hl_pooling w, hl_view dyv, hl
                 }
             }
         }
-        hl_store(dx, o, sum);
+        hl_store(dx, o, w.signs ? sum * sign_slope(w, dyv, av, aux, q) : sum);
     }
 }
 
