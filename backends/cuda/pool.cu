@@ -148,18 +148,22 @@ extern "C" cudaError_t hl_cuda_pool_backward(cudaStream_t stream, halo_dtype typ
 template <class T> HL_KERNEL(HL_BLOCK) act_pool_forward(hl_act_pooling a, const T *z, const float *bias, T *y, uint8_t *aux)
 {
     for (int64_t i = HL_INDEX; i < a.places.total; i += HL_STRIDE) {
-        hl_place p = hl_place_of(a.places, i), q = p;
+        hl_place p = hl_place_of(a.places, i);
+        const T *first = z + p.i[0] * a.z.stride[0] + p.i[1] * a.z.stride[1] + p.i[2] * a.side[0] * a.z.stride[2] + p.i[3] * a.side[1] * a.z.stride[3] +
+                         p.i[4] * a.side[2] * a.z.stride[4];
         float b = bias ? bias[p.i[1]] : 0, best = 0, sum = 0;
         int tap = 0, arg = 0, bits = 0;
         for (int64_t d = 0; d < a.side[0]; d++)
-            for (int64_t h = 0; h < a.side[1]; h++)
+            for (int64_t h = 0; h < a.side[1]; h++) {
+                const T *row = first + d * a.z.stride[2] + h * a.z.stride[3];
+#pragma unroll 1
                 for (int64_t w = 0; w < a.side[2]; w++, tap++) {
-                    q.i[2] = p.i[2] * a.side[0] + d, q.i[3] = p.i[3] * a.side[1] + h, q.i[4] = p.i[4] * a.side[2] + w;
-                    float v = hl_activate(a.act, a.slope, hl_load(z, hl_offset_of(a.z.stride, q)) + b);
+                    float v = hl_activate(a.act, a.slope, hl_load(row, w * a.z.stride[4]) + b);
                     sum += v;
                     if (tap < 8 && v > 0) bits |= 1 << tap;
                     if (tap == 0 || v > best) best = v, arg = tap;
                 }
+            }
         hl_store(y, hl_offset_of(a.y.stride, p), a.max ? best : sum / (float)tap);
         if (aux) aux[hl_offset_of(a.aux.stride, p)] = (uint8_t)(a.max ? arg : bits);
     }

@@ -41,10 +41,14 @@ halo_status hl_arrivals_prepare(hl_program *p, const int *param)
 }
 
 /* Gradients that are complete after backward step i; -1: before the first. */
-static void tell_complete(hl_program *p, int i)
+static halo_status tell_complete(hl_program *p, int i)
 {
-    for (int g = 0; g < p->gradients; g++)
-        if (p->complete[g] == i) hl_reducer_ready(p->reducer, g);
+    for (int g = 0; g < p->gradients; g++) {
+        if (p->complete[g] != i) continue;
+        HL_TRY(hl_model_stage_out(p->model, p->arrival[g].param));
+        hl_reducer_ready(p->reducer, g);
+    }
+    return HALO_OK;
 }
 
 /* |dw|^2 and finiteness of one parameter on the host. */
@@ -63,6 +67,7 @@ static halo_status norm_of(hl_program *p, const hl_arrival *a)
 static halo_status update_group(hl_program *p, int group)
 {
     hl_group g = hl_reducer_group_of(p->reducer, group);
+    for (int i = g.first; i < g.last; i++) HL_TRY(hl_model_stage_in(p->model, p->arrival[i].param));
     for (int i = g.first; i < g.last; i++)
         if (p->arrival[i].norm >= 0) HL_TRY(norm_of(p, &p->arrival[i]));
     if (p->bad > 0 || !isfinite(p->square_sum)) return HALO_OK;
@@ -102,19 +107,27 @@ static halo_status update_rest(hl_program *p, int held)
     }
 }
 
+/* Sums of everything, without updates. */
+static halo_status finish(hl_program *p)
+{
+    HL_TRY(hl_reducer_finish(p->reducer));
+    for (int g = 0; g < p->gradients; g++) HL_TRY(hl_model_stage_in(p->model, p->arrival[g].param));
+    return HALO_OK;
+}
+
 halo_status hl_backward_and_sum(hl_program *p, bool update)
 {
     int held = -1;
     p->square_sum = p->bad = 0;
     p->updated = false;
     hl_reducer_begin(p->reducer);
-    tell_complete(p, -1);
+    HL_TRY(tell_complete(p, -1));
     for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
         HL_TRY(hl_run_step(p, &p->step[i]));
-        tell_complete(p, i);
+        HL_TRY(tell_complete(p, i));
         hl_reducer_poll(p->reducer);
         HL_TRY(hl_run_poll(p));
         if (update) HL_TRY(update_arrived(p, i, &held));
     }
-    return update ? update_rest(p, held) : hl_reducer_finish(p->reducer);
+    return update ? update_rest(p, held) : finish(p);
 }

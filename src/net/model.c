@@ -131,6 +131,7 @@ void hl_model_destroy(hl_model *m)
         if (m->base[a]) m->dev->ops->release(m->dev, m->base[a]);
     if (m->running) m->dev->ops->release(m->dev, m->running);
     if (m->norms) m->dev->ops->release(m->dev, m->norms);
+    free(m->staged);
     free(m->offset);
     free(m->param);
     free(m);
@@ -226,9 +227,26 @@ halo_status hl_model_gradient_range(hl_model *m, void **ptr, int64_t *elements)
     if (!m->has_optim)
         return hl_fail(m->ctx, HALO_ERR_USAGE, "the model of '%s' is for evaluation and has no gradients",
                        m->net->name);
-    *ptr = m->base[HL_GRADIENT];
+    if (!m->dev->ops->mpi_pointer && !m->staged)
+        HL_TRY(hl_calloc(m->ctx, (size_t)m->trained, hl_dtype_size(m->dev->master), "gradients on their way between device and ranks", &m->staged));
+    *ptr = m->staged ? m->staged : m->dev->ops->mpi_pointer(m->dev, m->base[HL_GRADIENT]);
     *elements = m->trained;
     return HALO_OK;
+}
+
+static char *staged_at(const hl_model *m, int param)
+{
+    return (char *)m->staged + (size_t)m->offset[param] * hl_dtype_size(m->dev->master);
+}
+
+halo_status hl_model_stage_out(hl_model *m, int param)
+{
+    return m->staged ? hl_model_get_raw(m, param, HL_GRADIENT, staged_at(m, param)) : HALO_OK;
+}
+
+halo_status hl_model_stage_in(hl_model *m, int param)
+{
+    return m->staged ? hl_model_set_raw(m, param, HL_GRADIENT, staged_at(m, param)) : HALO_OK;
 }
 
 int64_t hl_model_steps(const hl_model *m)

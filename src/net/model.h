@@ -35,6 +35,7 @@ struct hl_model {
     int64_t elements, trained; /* of masters, and those before the frozen ones */
     int64_t running_elements, moving; /* of running statistics, and those before the frozen ones */
     void *base[HL_ARRAYS]; /* masters, gradients, state 1 and 2; NULL where absent */
+    void *staged;          /* host memory in which gradients are summed, where MPI cannot reach the device's; else NULL */
     void *running;         /* f32 */
     void *norms;           /* f64 [2][params][2]: gradients, weights */
 
@@ -55,5 +56,9 @@ bool hl_model_trains(const hl_model *m, int layer);
 /* Bytes that hl_model_create allocated, by kind. */
 size_t hl_model_weight_bytes(const hl_model *m);
 size_t hl_model_state_bytes(const hl_model *m);
+
+/* Between the gradient of a parameter on the device and its place in `staged`; nothing where gradients are summed where they are. */
+halo_status hl_model_stage_out(hl_model *m, int param);
+halo_status hl_model_stage_in(hl_model *m, int param);
 
 #endif

@@ -68,14 +68,12 @@ static halo_status check_batch(const hl_run *run)
 
 halo_status hl_run_check_ranks(const hl_run *run)
 {
-    halo_device_info device = {0};
     HL_TRY(check_batch(run));
     if (hl_grid_split(&run->grid) && run->set.reduce.average == HL_AVERAGE_PARAMETERS)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is for ranks that hold whole samples: leave it out or 'parallel.spatial' at 1");
     if (run->ctx->ranks == 1) return HALO_OK;
-    run->dev->ops->describe(run->dev, &device);
-    if (strncmp(device.name, "cpu", 3) != 0 && strncmp(device.name, "ref", 3) != 0)
-        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "the gradients of device '%s' cannot be summed over ranks yet; use backend=cpu", device.name);
+    if (!run->dev->ops->mpi_pointer && run->set.reduce.average == HL_AVERAGE_PARAMETERS)
+        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' cannot be done on this device yet: MPI cannot reach its memory");
     return HALO_OK;
 }
 
