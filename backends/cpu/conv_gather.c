@@ -256,9 +256,10 @@ static void size_scratch(hl_gather *g)
         if (!phase_inside(&g->phase[i]) && !g->phase[i].cut) g->edge_floats = hl_max64(g->edge_floats, chunk_edge_floats(g, &g->phase[i]));
     }
     g->edge_floats = hl_round_up(g->edge_floats, 16);
-    g->tile_floats = HL_TILE_P * lanes;
+    g->tile_floats = HL_TILE_P * HL_TILE_V * lanes;
     g->bias_floats = g->blocks * lanes;
-    g->thread_bytes = 2 * hl_round_up(g->max_rows * (int64_t)sizeof(hl_conv_row), 64) + (g->edge_floats + g->tile_floats + g->strip_floats) * 4 + g->max_rows * 4;
+    int64_t floats = g->edge_floats + g->tile_floats + g->strip_floats;
+    g->thread_bytes = 2 * hl_round_up(g->max_rows * (int64_t)sizeof(hl_conv_row), 64) + floats * 4 + g->max_rows * 4;
 }
 
 /* A strip is one window deep and all of w wide: as many windows along h as fit the cache, for the blocks that one item computes. */

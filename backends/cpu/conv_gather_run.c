@@ -71,29 +71,51 @@ static void activate_tile(const hl_gather *g, const hl_conv_tile *t, int64_t blo
 
 /* ------------------------------------------------------------------------------------------------------------------- tiles */
 
-/* A block of which only `live` lanes are ours: computed in the thread's own tile. */
-static void shared_tile(const worker *k, hl_conv_tile *t, hl_conv_tile_fn *fn, int64_t live, int np, bool list)
+/* y = act(y + sum), vector after vector of a tile's. */
+static void add_tile(const worker *k, const hl_conv_tile *t, int ov, int np, bool list)
 {
-    int64_t at[HL_TILE_P], lanes = k->g->kern->lanes;
-    const int64_t *y_at = t->y_at;
-    float *y = t->y;
-    for (int p = 0; p < np; p++) {
-        at[p] = list ? y_at[p] : p * t->y_step;
-        if (t->start == HL_START_LOAD)
-            for (int64_t l = 0; l < lanes; l++) k->tile[p * lanes + l] = l < live ? y[at[p] + l] : 0.0f;
+    const hl_kern *kern = k->g->dev->kern;
+    const int64_t lanes = k->g->kern->lanes, together = !list && t->y_step == lanes ? np : 1;
+    for (int o = 0; o < ov; o++)
+        for (int p = 0; p < np; p += (int)together) {
+            float *y = t->y + o * t->y_vec + (list ? t->y_at[p] : p * t->y_step);
+            kern->add(y, k->tile + (o * np + p) * lanes, y, together * lanes);
+            if (t->leaky) kern->act_fwd(HALO_ACT_LEAKY_RELU, t->slope, y, y, together * lanes);
+        }
+}
+
+/* A tile that is computed in the thread's own memory first: one whose block has lanes that are not ours, of which `live` are; and a later chunk of rows,
+ * which is summed from zero and then added to what is there: chains of thousands of roundings would break the bound. */
+static void own_tile(const worker *k, const hl_conv_tile *t, hl_conv_tile_fn *fn, int ov, int64_t live, int np, bool list)
+{
+    const int64_t lanes = k->g->kern->lanes;
+    const bool add = t->start == HL_START_LOAD;
+    int64_t at[HL_TILE_P];
+    hl_conv_tile own = *t;
+    for (int p = 0; p < np; p++) at[p] = p * lanes;
+    own.y = k->tile;
+    own.y_at = at;
+    own.y_step = lanes;
+    own.y_vec = np * lanes;
+    own.stream = false;
+    if (add) {
+        own.start = HL_START_ZERO;
+        own.leaky = false;
     }
-    int64_t tile_at[HL_TILE_P];
-    for (int p = 0; p < np; p++) tile_at[p] = p * lanes;
-    int64_t step = t->y_step;
-    t->y = k->tile;
-    t->y_at = tile_at;
-    t->y_step = lanes;
-    fn(t);
-    for (int p = 0; p < np; p++)
-        for (int64_t l = 0; l < live; l++) y[at[p] + l] = k->tile[p * lanes + l];
-    t->y = y;
-    t->y_at = y_at;
-    t->y_step = step;
+    fn(&own);
+    if (add && live == lanes) {
+        add_tile(k, t, ov, np, list);
+        return;
+    }
+    for (int o = 0; o < ov; o++)
+        for (int p = 0; p < np; p++) {
+            float *y = t->y + o * t->y_vec + (list ? t->y_at[p] : p * t->y_step);
+            const float *sum = k->tile + (o * np + p) * lanes;
+            for (int64_t l = 0; l < live; l++) {
+                float v = add ? y[l] + sum[l] : sum[l];
+                y[l] = add && t->leaky && !(v > 0) ? v * t->slope : v;
+            }
+        }
 }
 
 /* All groups of the task on one tile; t has everything but what depends on the group. */
@@ -111,7 +133,9 @@ static void tile_groups(const worker *k, const task *a, hl_conv_tile *t, enum hl
         t->y = y + (o->block - k->block0) * t->y_vec;
         t->stream = k->stream && a->first && a->last && !o->shared;
         if (o->shared)
-            shared_tile(k, t, fn, g->out.ext[HALO_C] - o->block * lanes, np, list);
+            own_tile(k, t, fn, 1, g->out.ext[HALO_C] - o->block * lanes, np, list);
+        else if (t->start == HL_START_LOAD && !a->first)
+            own_tile(k, t, fn, o->ov, lanes, np, list);
         else
             fn(t);
         if (rare) activate_tile(g, t, o->block, o->ov, np, list);

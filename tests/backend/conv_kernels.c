@@ -4,6 +4,7 @@
  * inside larger allocations, margins from none to more than enough, NaN in every cell that must not be read, a known pattern in every cell that must
  * not be written, channels that do not fill a block.
  */
+#include "backends/cpu/classes.h"
 #include "backends/cpu/winograd.h"
 #include "tests/tap.h"
 
@@ -140,6 +141,7 @@ static const problem problems[] = {
     {"wide padding", 1, 16, 16, {5, 4, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {2, 2, 2}, {2, 2, 2}, HALO_LAYOUTS},
     {"thin", 1, 16, 16, {2, 2, 1}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, HALO_LAYOUTS},
     {"many channels", 1, 136, 72, {2, 4, 4}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, HALO_LAYOUTS},
+    {"long sums", 1, 256, 24, {2, 3, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, HALO_LAYOUTS},
     {"2^3 cube", 1, 40, 80, {2, 2, 2}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, HALO_LAYOUTS},
     {"many tiles", 1, 20, 33, {9, 6, 11}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, HALO_LAYOUTS},
     {"begins inside", 1, 16, 16, {5, 4, 6}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {-1, 1, -2}, {1, -2, 3}, HALO_LAYOUTS},
@@ -474,7 +476,7 @@ static void try_all(hl_isa isa, int lanes)
             for (size_t pass = 0; pass < 3; pass++) {
                 const problem *q = &problems[i];
                 if (pass == 1 && q->first != HALO_LAYOUTS) continue;
-                bench t = {.dev = {.threads = threads[(i + v + pass) % 4], .isa = isa, .winograd = -4}, .lanes = lanes, .q = q};
+                bench t = {.dev = {.threads = threads[(i + v + pass) % 4], .isa = isa, .kern = hl_cpu_kern(isa), .winograd = -4}, .lanes = lanes, .q = q};
                 setup(&t, variants[v].margins, variants[v].roomy);
                 double err = pass == 0 ? try_forward(&t) : pass == 1 ? try_data(&t) : try_weights(&t);
                 if (!(err <= 1)) tap_note("%s of '%s', variant %zu, %d threads: %g of the bound", passes[pass], q->name, v, t.dev.threads, err);
