@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * act_pool.c -- the gradient of pooling windows that lie side by side and of the activation in front of them, in one sweep over dx:
+ * act_pool.c -- the gradient of pooling windows that lie side by side and of the activation in front of them,
+ * in one sweep over dx:
  *
  *   max: dx[q] = act'(y[p]) dy[p] where q is the winner AUX[p] of its window p, else 0
  *   avg: dx[q] = act' dy[p] / m, act' by bit k of AUX[p] for q = p s + k
  *
- * A cell of dx has one window at most, so every cell is written once, from one output that its neighbours need too: work is dealt by rows of dx,
- * whose s[0] s[1] neighbours find the rows of dy, y and AUX in cache. Nothing of full size is read. Averages over windows that overlap are pool.c's.
+ * A cell of dx has one window at most, so every cell is written once, from one output that its neighbours
+ * need too: work is dealt by rows of dx, whose s[0] s[1] neighbours find the rows of dy, y and AUX in cache.
+ * Nothing of full size is read. Averages over windows that overlap are pool.c's.
  */
 #include "classes.h"
 #include "kern/kern.h"
 
 typedef struct act_pool_plan {
     hl_cpu_plan super;
-    halo_plan *average; /* pool.c's, or NULL */
+    halo_plan *average;        /* pool.c's, or NULL */
     const halo_operand *x, *y; /* DX, DY */
     hl_strides xs, gs, ys, as; /* of DX, DY, Y, AUX */
     int64_t x0, g0, y0, a0;    /* where their boxes begin */
@@ -33,11 +35,15 @@ typedef struct act_pool_run {
 static bool window_valid(const halo_window *w)
 {
     for (int k = 0; k < 3; k++)
-        if (w->kernel[k] < 1 || w->kernel[k] > 256 || w->stride[k] != w->kernel[k] || w->dilation[k] != 1) return false;
+        if (w->kernel[k] < 1 || w->kernel[k] > 256 || w->stride[k] != w->kernel[k] || w->dilation[k] != 1)
+            return false;
     return true;
 }
 
-static int64_t cells_of(const halo_window *w) { return w->kernel[0] * w->kernel[1] * w->kernel[2]; }
+static int64_t cells_of(const halo_window *w)
+{
+    return w->kernel[0] * w->kernel[1] * w->kernel[2];
+}
 
 /* Y and AUX are there where the derivative asks for them, and fit. */
 static bool saved_valid(const halo_op_desc *d)
@@ -45,11 +51,15 @@ static bool saved_valid(const halo_op_desc *d)
     const halo_operand *y = &d->t[HALO_Y], *a = &d->t[HALO_AUX], *dy = &d->t[HALO_DY];
     bool max = d->pool == HALO_POOL_MAX, constant = d->act == HALO_ACT_NONE || d->act == HALO_ACT_SCALE;
     bool two = d->act == HALO_ACT_RELU || d->act == HALO_ACT_LEAKY_RELU;
-    if (cells_of(&d->window) > (max ? 256 : constant ? INT32_MAX : 8) || (!max && !constant && !two)) return false;
+    if (cells_of(&d->window) > (max ? 256 : constant ? INT32_MAX : 8) || (!max && !constant && !two))
+        return false;
     if ((max || two) && a->dtype != HALO_U8) return false;
     if (max && !constant && !hl_has_f32(d, HALO_Y)) return false;
-    if (y->dtype != HALO_NONE && !(hl_has_f32(d, HALO_Y) && y->layout == dy->layout && hl_same_extents(y, dy))) return false;
-    return a->dtype == HALO_NONE || (a->dtype == HALO_U8 && hl_operand_valid(a) && a->layout == dy->layout && hl_same_extents(a, dy));
+    if (y->dtype != HALO_NONE &&
+        !(hl_has_f32(d, HALO_Y) && y->layout == dy->layout && hl_same_extents(y, dy)))
+        return false;
+    return a->dtype == HALO_NONE ||
+           (a->dtype == HALO_U8 && hl_operand_valid(a) && a->layout == dy->layout && hl_same_extents(a, dy));
 }
 
 static void shape(act_pool_plan *p)
@@ -72,8 +82,11 @@ static void shape(act_pool_plan *p)
     p->rows = p->x->ext[HALO_N] * p->blocks * p->x->ext[HALO_D] * p->x->ext[HALO_H];
     while (p->full_lo < p->y->ext[HALO_W] && p->full_lo * w->stride[2] - w->pad_lo[2] < 0) p->full_lo++;
     p->full_hi = p->y->ext[HALO_W];
-    while (p->full_hi > p->full_lo && p->full_hi * w->stride[2] - w->pad_lo[2] > p->x->ext[HALO_W]) p->full_hi--;
-    p->unpool = (hl_unpool){.s = {.x_step = w->stride[2] * p->xs.s[HALO_W], .y_step = p->gs.s[HALO_W], .aux_step = p->as.s[HALO_W]},
+    while (p->full_hi > p->full_lo && p->full_hi * w->stride[2] - w->pad_lo[2] > p->x->ext[HALO_W])
+        p->full_hi--;
+    p->unpool = (hl_unpool){.s = {.x_step = w->stride[2] * p->xs.s[HALO_W],
+                                  .y_step = p->gs.s[HALO_W],
+                                  .aux_step = p->as.s[HALO_W]},
                             .act_step = p->ys.s[HALO_W],
                             .tap_step = p->xs.s[HALO_W],
                             .act = d->act,
@@ -82,7 +95,8 @@ static void shape(act_pool_plan *p)
     p->unpool.s.factor = 1.0f / (float)cells_of(w);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- rows */
+/* -------------------------------------------------------------------------------------------------------------------
+ * rows */
 
 typedef struct place {
     int64_t n, block, d, h, lanes;
@@ -98,7 +112,8 @@ static place place_of(const act_pool_plan *p, int64_t row)
 
 static int64_t at(const hl_strides *t, int64_t first, const place *r, int64_t d, int64_t h, int64_t w)
 {
-    return first + r->n * t->s[HALO_N] + r->block * t->s[HALO_C] + d * t->s[HALO_D] + h * t->s[HALO_H] + w * t->s[HALO_W];
+    return first + r->n * t->s[HALO_N] + r->block * t->s[HALO_C] + d * t->s[HALO_D] + h * t->s[HALO_H] +
+           w * t->s[HALO_W];
 }
 
 /* The window along dimension k that has cell q, and the cell's number in it; false when there is none. */
@@ -116,12 +131,15 @@ static void clear(const act_pool_plan *p, float *dx, int64_t lanes, int64_t cell
     for (int64_t i = 0; i < cells; i++) memset(dx + i * p->xs.s[HALO_W], 0, (size_t)lanes * sizeof(*dx));
 }
 
-/* Windows w .. w + cells - 1 of the outputs' row (d, h) give to their taps from `tap` on: first of them is cell q of the row. */
-static void give(const act_pool_run *r, const place *i, const hl_unpool *u, int64_t d, int64_t h, int64_t w, int64_t q)
+/* Windows w .. w + cells - 1 of the outputs' row (d, h) give to their taps from `tap` on: first of them is
+ * cell q of the row. */
+static void give(const act_pool_run *r, const place *i, const hl_unpool *u, int64_t d, int64_t h, int64_t w,
+                 int64_t q)
 {
     const act_pool_plan *p = r->p;
-    r->p->super.dev->kern->unpool(u, r->dy + at(&p->gs, p->g0, i, d, h, w), r->y ? r->y + at(&p->ys, p->y0, i, d, h, w) : NULL,
-                                  r->aux ? r->aux + at(&p->as, p->a0, i, d, h, w) : NULL, r->dx + at(&p->xs, p->x0, i, i->d, i->h, q));
+    r->p->super.dev->kern->unpool(
+        u, r->dy + at(&p->gs, p->g0, i, d, h, w), r->y ? r->y + at(&p->ys, p->y0, i, d, h, w) : NULL,
+        r->aux ? r->aux + at(&p->as, p->a0, i, d, h, w) : NULL, r->dx + at(&p->xs, p->x0, i, i->d, i->h, q));
 }
 
 static void fill_row(const act_pool_run *r, const place *i)
@@ -158,24 +176,28 @@ static void fill_part(void *arg, int64_t part)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ class */
+/* ------------------------------------------------------------------------------------------------------------------
+ * class */
 
 static int act_pool_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     const halo_operand *x = &d->t[HALO_DX], *y = &d->t[HALO_DY];
     if (!window_valid(&d->window)) return hl_cpu_act_average_bwd.candidates(dev, d, out);
-    if (!hl_has_f32(d, HALO_DX) || !hl_has_f32(d, HALO_DY) || x->layout != y->layout || d->accumulate) return 0;
+    if (!hl_has_f32(d, HALO_DX) || !hl_has_f32(d, HALO_DY) || x->layout != y->layout || d->accumulate)
+        return 0;
     if (x->ext[HALO_N] != y->ext[HALO_N] || x->ext[HALO_C] != y->ext[HALO_C] || !saved_valid(d)) return 0;
     act_pool_plan p = {.super = {hl_cpu(dev), *d}};
     shape(&p);
     hl_cpu_candidate(dev, "cpu", (double)p.rows, out);
     out->id = HL_ACT_POOL_ID;
     int64_t parts = hl_min64(p.rows, hl_parts(hl_cpu(dev), hl_operand_box_elements(x)));
-    out->efficiency = (double)p.rows / ((double)hl_cpu(dev)->threads * (double)hl_div_up(p.rows, hl_max64(parts, 1)));
+    out->efficiency =
+        (double)p.rows / ((double)hl_cpu(dev)->threads * (double)hl_div_up(p.rows, hl_max64(parts, 1)));
     return 1;
 }
 
-static halo_status act_pool_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+static halo_status act_pool_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice,
+                                 halo_plan **out)
 {
     act_pool_plan *p;
     halo_status st = HALO_OK;
@@ -212,5 +234,8 @@ static halo_status act_pool_do(halo_plan *plan, const halo_op_args *args)
     return HALO_OK;
 }
 
-const halo_op_class hl_cpu_act_pool_bwd = {
-    .kind = HALO_OP_ACT_POOL_BWD, .candidates = act_pool_candidates, .plan = act_pool_make, .run = act_pool_do, .destroy = act_pool_destroy};
+const halo_op_class hl_cpu_act_pool_bwd = {.kind = HALO_OP_ACT_POOL_BWD,
+                                           .candidates = act_pool_candidates,
+                                           .plan = act_pool_make,
+                                           .run = act_pool_do,
+                                           .destroy = act_pool_destroy};

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv_pool.c -- what follows the convolution in a fused forward pass: pooling windows side by side over cells that are in cache still.
+ * conv_pool.c -- what follows the convolution in a fused forward pass: pooling windows side by side over
+ * cells that are in cache still.
  *
  *   y[n,o,p] = max or mean over k < side of z[n,o,p side + k]
  *
- * Convolutions compute z, activated, a few rows or one tile at a time into a thread's own memory (conv_gather_run.c, winograd.c); z as a whole never
- * exists. For backward the winner's index or a bit per cell is saved, that is 1 byte where z would be 32.
+ * Convolutions compute z, activated, a few rows or one tile at a time into a thread's own memory
+ * (conv_gather_run.c, winograd.c); z as a whole never exists. For backward the winner's index or a bit per
+ * cell is saved, that is 1 byte where z would be 32.
  */
 #include "conv.h"
 
@@ -25,7 +27,9 @@ bool hl_conv_pool_of(const halo_op_desc *d, hl_conv_pool *p, halo_op_desc *conv)
     }
     bool saved = a->dtype != HALO_NONE;
     if (cells > HL_POOL_CELLS || (saved && d->pool == HALO_POOL_AVG && cells > 8)) return false;
-    if (saved && !(a->dtype == HALO_U8 && hl_operand_valid(a) && a->layout == y->layout && hl_same_extents(a, y))) return false;
+    if (saved &&
+        !(a->dtype == HALO_U8 && hl_operand_valid(a) && a->layout == y->layout && hl_same_extents(a, y)))
+        return false;
     conv->kind = HALO_OP_CONV_FWD;
     conv->t[HALO_Y] = hl_operand_whole(HALO_F32, y->layout, ext);
     conv->t[HALO_AUX].dtype = HALO_NONE;
@@ -56,7 +60,8 @@ void hl_conv_pool_lay(hl_conv_pool *p, const int64_t step[3])
     p->how.x_step = p->side[2] * step[2];
 }
 
-void hl_conv_pool_row(const hl_conv_pool *p, const struct hl_kern *kern, const float *z, int64_t cells, const int64_t at[HALO_DIMS], float *y, uint8_t *aux)
+void hl_conv_pool_row(const hl_conv_pool *p, const struct hl_kern *kern, const float *z, int64_t cells,
+                      const int64_t at[HALO_DIMS], float *y, uint8_t *aux)
 {
     hl_pool_saved s = p->how;
     hl_pool_taps taps = {p->cells, p->offset, p->index};

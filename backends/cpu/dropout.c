@@ -10,7 +10,7 @@
 #include "kern/kern.h"
 #include "runs.h"
 
-enum { MASKS = 1024, TILE = 16 }; /* numbers in the buffer; most channels of a tile */
+enum { MASKS = 4096, TILE = 16 }; /* numbers in the buffer; most channels of a tile */
 
 typedef struct dropout_plan {
     hl_cpu_plan super;

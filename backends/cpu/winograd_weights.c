@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * winograd_weights.c -- the gradient of 3^3 weights, stride 1, by Winograd's F(3^3, m^3), m = 2 or 4: a tile of m^3 cells of dy meets the a^3 cells of x
- * (a = m + 2) whose products with it make the 27 sums, at the same points as forward:
+ * winograd_weights.c -- the gradient of 3^3 weights, stride 1, by Winograd's F(3^3, m^3), m = 2 or 4: a tile
+ * of m^3 cells of dy meets the a^3 cells of x (a = m + 2) whose products with it make the 27 sums, at the
+ * same points as forward:
  *
- *   U[p][t][i] = B' x_t,  V[p][t][o] = G dy_t,  S[p][i][o] = sum over tiles t of U V,  dw[o][i] = A' S, once at the end
+ *   U[p][t][i] = B' x_t,  V[p][t][o] = G dy_t,  S[p][i][o] = sum over tiles t of U V,  dw[o][i] = A' S, once
+ * at the end
  *
- * Tiles go in batches that fit the last-level cache: all threads transform a batch, wait, and share out its points; S of a point is always added up in the
- * order of the tiles, whoever does it, so that thread counts do not change a bit. Memory: a^3 in out floats for S, beside a batch.
- * (Lavin & Gray 2016, section 4.1 treats the gradient as F(3, m) too.)
+ * Tiles go in batches that fit the last-level cache: all threads transform a batch, wait, and share out its
+ * points; S of a point is always added up in the order of the tiles, whoever does it, so that thread counts
+ * do not change a bit. Memory: a^3 in out floats for S, beside a batch. (Lavin & Gray 2016, section 4.1
+ * treats the gradient as F(3, m) too.)
  */
 #include "winograd.h"
 
 enum {
     LEAST_CHANNELS = 16,
-    BATCH = 6 << 20,   /* bytes of U and V */
-    LEAST_TILES = 16,  /* of a batch: S is read and written for each */
-    MOST_TILES = 512,  /* summed up in one chain: roundings grow with its length */
+    BATCH = 6 << 20,  /* bytes of U and V */
+    LEAST_TILES = 16, /* of a batch: S is read and written for each */
+    MOST_TILES = 512, /* summed up in one chain: roundings grow with its length */
 };
 
 struct hl_wino_weights {
@@ -37,8 +40,10 @@ typedef struct job {
     float *u, *v, *s, *lines, *dw, *db; /* lines: bias sums of each plane of dy */
 } job;
 
-/* Channel block b of tile t, its first cell `shift` before the tile's, side cells wide, into points at `to`, `step` apart. */
-static void transform(const hl_wino_weights *p, bool gradient, const float *from, int64_t t, int64_t b, float *to, int64_t step)
+/* Channel block b of tile t, its first cell `shift` before the tile's, side cells wide, into points at `to`,
+ * `step` apart. */
+static void transform(const hl_wino_weights *p, bool gradient, const float *from, int64_t t, int64_t b,
+                      float *to, int64_t step)
 {
     float cube[HL_WINO_POINTS * 16];
     const int64_t *k = p->tiles, per = k[0] * k[1] * k[2], side = gradient ? p->m : p->m + 2;
@@ -69,14 +74,16 @@ static void run_batch(const hl_wino_weights *p, const job *j, int64_t t0, int64_
         if (b < p->in_blocks)
             transform(p, false, j->x, t0 + t, b, j->u + b * slab + t * block, p->in_blocks * slab);
         else
-            transform(p, true, j->dy, t0 + t, b - p->in_blocks, j->v + (b - p->in_blocks) * slab + t * block, p->out_blocks * slab);
+            transform(p, true, j->dy, t0 + t, b - p->in_blocks, j->v + (b - p->in_blocks) * slab + t * block,
+                      p->out_blocks * slab);
     }
 #pragma omp for schedule(static)
     for (int64_t q = 0; q < p->points * p->out_blocks; q++) {
         int64_t point = q / p->out_blocks, o = q % p->out_blocks;
         const float *v = j->v + q * slab, *u = j->u + point * p->in_blocks * slab;
         for (int64_t i = 0; i < p->in_blocks; i++)
-            p->kern->correlate(u + i * slab, v, t1 - t0, t0 > 0, j->s + ((point * p->out_blocks + o) * p->in_blocks + i) * block * block);
+            p->kern->correlate(u + i * slab, v, t1 - t0, t0 > 0,
+                               j->s + ((point * p->out_blocks + o) * p->in_blocks + i) * block * block);
     }
 }
 
@@ -96,14 +103,22 @@ static void finish_kernels(const hl_wino_weights *p, const job *j, int64_t o, in
 /* Sums of one plane (sample, out block, d) of dy. */
 static void sum_plane(const hl_wino_weights *p, const job *j, int64_t i)
 {
-    int64_t block = p->kern->block, depth = p->s.y.ext[HALO_D], d = i % depth, o = i / depth % p->out_blocks, n = i / depth / p->out_blocks;
-    hl_conv_corr c = {.dw = j->lines + i * block, .nd = 1, .nh = p->s.y.ext[HALO_H], .nw = p->s.y.ext[HALO_W], .dy_h = p->ys.s[HALO_H]};
+    int64_t block = p->kern->block, depth = p->s.y.ext[HALO_D], d = i % depth, o = i / depth % p->out_blocks,
+            n = i / depth / p->out_blocks;
+    hl_conv_corr c = {.dw = j->lines + i * block,
+                      .nd = 1,
+                      .nh = p->s.y.ext[HALO_H],
+                      .nw = p->s.y.ext[HALO_W],
+                      .dy_h = p->ys.s[HALO_H]};
     c.dy = j->dy + hl_offset(&p->ys, n, o * block, d, 0, 0);
     memset(c.dw, 0, (size_t)block * sizeof(float));
     p->sums->sum(&c);
 }
 
-static int64_t planes(const hl_wino_weights *p) { return p->bias ? p->s.n * p->out_blocks * p->s.y.ext[HALO_D] : 0; }
+static int64_t planes(const hl_wino_weights *p)
+{
+    return p->bias ? p->s.n * p->out_blocks * p->s.y.ext[HALO_D] : 0;
+}
 
 static void finish_bias(const hl_wino_weights *p, const job *j)
 {
@@ -111,18 +126,29 @@ static void finish_bias(const hl_wino_weights *p, const job *j)
     for (int64_t c = 0; c < p->s.out; c++) {
         double sum = 0;
         for (int64_t n = 0; n < p->s.n; n++)
-            for (int64_t d = 0; d < depth; d++) sum += (double)j->lines[((n * p->out_blocks + c / block) * depth + d) * block + c % block];
+            for (int64_t d = 0; d < depth; d++)
+                sum += (double)j->lines[((n * p->out_blocks + c / block) * depth + d) * block + c % block];
         j->db[c] = p->accumulate ? (float)(j->db[c] + sum) : (float)sum;
     }
 }
 
-static int64_t u_floats(const hl_wino_weights *p) { return p->points * p->batch * p->in_blocks * p->kern->block; }
-static int64_t v_floats(const hl_wino_weights *p) { return p->points * p->batch * p->out_blocks * p->kern->block; }
-static int64_t s_floats(const hl_wino_weights *p) { return p->points * p->in_blocks * p->out_blocks * p->kern->block * p->kern->block; }
+static int64_t u_floats(const hl_wino_weights *p)
+{
+    return p->points * p->batch * p->in_blocks * p->kern->block;
+}
+static int64_t v_floats(const hl_wino_weights *p)
+{
+    return p->points * p->batch * p->out_blocks * p->kern->block;
+}
+static int64_t s_floats(const hl_wino_weights *p)
+{
+    return p->points * p->in_blocks * p->out_blocks * p->kern->block * p->kern->block;
+}
 
 static size_t scratch_of(const hl_wino_weights *p)
 {
-    return (size_t)(u_floats(p) + v_floats(p) + s_floats(p) + planes(p) * p->kern->block) * sizeof(float) + 64;
+    return (size_t)(u_floats(p) + v_floats(p) + s_floats(p) + planes(p) * p->kern->block) * sizeof(float) +
+           64;
 }
 
 void hl_wino_weights_run(const hl_wino_weights *p, const halo_op_args *args)
@@ -146,12 +172,15 @@ void hl_wino_weights_run(const hl_wino_weights *p, const halo_op_args *args)
     if (p->bias) finish_bias(p, &j);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- plan */
+/* ---------------------------------------------------------------------------------------------------------------------
+ * plan */
 
 static bool set_up(hl_wino_weights *p, const hl_cpu_device *dev, const halo_op_desc *desc, int m)
 {
     *p = (hl_wino_weights){.dev = dev, .m = m, .accumulate = desc->accumulate, .bias = hl_has(desc, HALO_DB)};
-    if (!hl_conv_shape_of(desc, HALO_X, HALO_DY, &p->s) || !hl_wino_window(&p->s.w) || p->s.x.layout != p->s.y.layout) return false;
+    if (!hl_conv_shape_of(desc, HALO_X, HALO_DY, &p->s) || !hl_wino_window(&p->s.w) ||
+        p->s.x.layout != p->s.y.layout)
+        return false;
     p->sums = hl_conv_kern_for(dev, p->s.y.layout);
     p->kern = hl_wino_kern_find(dev->isa, (int)hl_layout_block(p->s.y.layout));
     if (!p->kern || !p->sums || (dev->winograd > 0 && p->s.in < LEAST_CHANNELS)) return false;
@@ -177,7 +206,10 @@ static bool set_up(hl_wino_weights *p, const hl_cpu_device *dev, const halo_op_d
 }
 
 /* S is read and written for each batch, and transformed at the end: that takes outputs enough. */
-static bool pays(const hl_wino_weights *p) { return hl_operand_box_elements(&p->s.y) / p->s.out >= (p->m == 4 ? 1024 : 256); }
+static bool pays(const hl_wino_weights *p)
+{
+    return hl_operand_box_elements(&p->s.y) / p->s.out >= (p->m == 4 ? 1024 : 256);
+}
 
 int hl_wino_weights_candidates(hl_cpu_device *dev, const halo_op_desc *desc, halo_candidate *out)
 {
@@ -185,7 +217,8 @@ int hl_wino_weights_candidates(hl_cpu_device *dev, const halo_op_desc *desc, hal
     for (int m = 4; m >= 2; m -= 2) {
         hl_wino_weights p;
         if (m > cap || !set_up(&p, dev, desc, m) || (dev->winograd > 0 && !pays(&p))) continue;
-        hl_cpu_candidate(&dev->super, m == 4 ? "winograd-f4" : "winograd-f2", (double)(p.points * p.out_blocks), &out[n]);
+        hl_cpu_candidate(&dev->super, m == 4 ? "winograd-f4" : "winograd-f2",
+                         (double)(p.points * p.out_blocks), &out[n]);
         out[n].id = HL_WINO_ID + m;
         out[n].scratch = scratch_of(&p);
         n++;
@@ -193,7 +226,8 @@ int hl_wino_weights_candidates(hl_cpu_device *dev, const halo_op_desc *desc, hal
     return n;
 }
 
-halo_status hl_wino_weights_make(hl_cpu_device *dev, const halo_op_desc *desc, const halo_candidate *choice, hl_wino_weights **out)
+halo_status hl_wino_weights_make(hl_cpu_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
+                                 hl_wino_weights **out)
 {
     hl_wino_weights *p;
     HL_TRY(hl_calloc(dev->super.ctx, 1, sizeof(*p), "convolution plan", &p));
@@ -202,4 +236,7 @@ halo_status hl_wino_weights_make(hl_cpu_device *dev, const halo_op_desc *desc, c
     return HALO_OK;
 }
 
-void hl_wino_weights_free(hl_wino_weights *p) { free(p); }
+void hl_wino_weights_free(hl_wino_weights *p)
+{
+    free(p);
+}

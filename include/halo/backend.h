@@ -153,8 +153,8 @@ typedef enum halo_op_kind {
     /* Backward of such windows (kernel = stride, no dilation, `window`) and of the activation before them: dx[q] = act'(z[q]) dy[p] for q the winner
      * of window p (max, with act' from y[p] = z[q]) or act'(z[q]) dy[p] / cells (avg, with act' from bit k of AUX where it has two values, else a
      * constant); all other cells of dx's box become 0. Windows may reach out of the box: it then is a part of the tensor.
-     * Or, where kernel and stride differ, backward of an average without dilation and of an activation of two values, from AUX as POOL_FWD leaves it: dx as POOL_BWD forms it, times
-     * act'; where no window reaches further than the cells that AUX has bits for (kernel - pad_lo <= stride). */
+     * Or, where kernel and stride differ, backward of an average without dilation and of an activation of two values, from AUX as POOL_FWD leaves it:
+     * dx as POOL_BWD forms it, times act'; where no window reaches further than the cells that AUX has bits for (kernel - pad_lo <= stride). */
     HALO_OP_ACT_POOL_BWD, /* DY Y? AUX? DX */
     HALO_OP_KINDS
 } halo_op_kind;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * winograd.c -- transforms and products of Winograd convolutions, vectors over channels. One dimension of F(m, 3) with a = m + 2 points is
+ * winograd.c -- transforms and products of Winograd convolutions, vectors over channels. One dimension of
+ * F(m, 3) with a = m + 2 points is
  *
  *   y = A' [(G g) (B' x)],   B' a x a, G a x 3, A' m x a     (Winograd 1980; Lavin & Gray 2016)
  *
- * at the points 0, 1, -1, infinity for m = 2, and 2, -2 too for m = 4; three dimensions are three passes of it over the cube. Small integers and
- * powers of two: each line of B' is a few additions and fused multiply-adds.
+ * at the points 0, 1, -1, infinity for m = 2, and 2, -2 too for m = 4; three dimensions are three passes of
+ * it over the cube. Small integers and powers of two: each line of B' is a few additions and fused
+ * multiply-adds.
  */
 #include "backends/cpu/kern/winograd.h"
 #include "kern.h"
@@ -28,7 +30,8 @@
 #define ROWS 6
 #endif
 
-/* -------------------------------------------------------------------------------------------------------------- transforms */
+/* --------------------------------------------------------------------------------------------------------------
+ * transforms */
 
 /* B' x */
 HL_INLINE void points_of_input(const int m, const hl_vf x[HL_WINO_SIDE], hl_vf p[HL_WINO_SIDE])
@@ -95,7 +98,8 @@ HL_INLINE void points_of_gradient(const int m, const hl_vf g[4], hl_vf p[HL_WINO
         p[3] = g[1];
         return;
     }
-    hl_vf even = g[0] + g[2], odd = g[1] + g[3], even2 = g[0] + 4.0f * g[2], odd2 = 2.0f * (g[1] + 4.0f * g[3]);
+    hl_vf even = g[0] + g[2], odd = g[1] + g[3], even2 = g[0] + 4.0f * g[2],
+          odd2 = 2.0f * (g[1] + 4.0f * g[3]);
     p[0] = 0.25f * g[0];
     p[1] = (even + odd) * (-1.0f / 6);
     p[2] = (even - odd) * (-1.0f / 6);
@@ -121,7 +125,8 @@ HL_INLINE void kernel_of_points(const int m, const hl_vf p[HL_WINO_SIDE], hl_vf 
 }
 
 /* W first, from the cells; H in place; D into the points. */
-HL_INLINE void input_body(const int m, const int block, const float *x, int64_t x_d, int64_t x_h, float *u, int64_t u_step)
+HL_INLINE void input_body(const int m, const int block, const float *x, int64_t x_d, int64_t x_h, float *u,
+                          int64_t u_step)
 {
     const int a = m + 2;
     hl_vf t[HL_WINO_SIDE][HL_WINO_SIDE][HL_WINO_SIDE], in[HL_WINO_SIDE], p[HL_WINO_SIDE];
@@ -147,7 +152,8 @@ HL_INLINE void input_body(const int m, const int block, const float *x, int64_t 
 }
 
 /* Cells of a line along w; the first `v0` lanes of the block went before. */
-HL_INLINE void store_line(const hl_wino_out *o, float *y, int n, int block, const hl_vf v[4], hl_vf bias, hl_vi keep)
+HL_INLINE void store_line(const hl_wino_out *o, float *y, int n, int block, const hl_vf v[4], hl_vf bias,
+                          hl_vi keep)
 {
     for (int w = 0; w < n; w++) {
         hl_vf s = v[w] + bias, old = {0};
@@ -162,7 +168,8 @@ HL_INLINE void store_line(const hl_wino_out *o, float *y, int n, int block, cons
 }
 
 /* D from the points; H; W into the cells. */
-HL_INLINE void output_body(const int m, const int block, const float *p, int64_t p_step, const hl_wino_out *o, int v0)
+HL_INLINE void output_body(const int m, const int block, const float *p, int64_t p_step, const hl_wino_out *o,
+                           int v0)
 {
     const int a = m + 2;
     hl_vf t[4][HL_WINO_SIDE][HL_WINO_SIDE], in[HL_WINO_SIDE], out[4];
@@ -218,7 +225,8 @@ HL_INLINE void weights_body(const int m, const int block, const float *g, float 
         }
 }
 
-HL_INLINE void gradient_body(const int m, const int block, const float *y, int64_t y_d, int64_t y_h, float *v, int64_t v_step)
+HL_INLINE void gradient_body(const int m, const int block, const float *y, int64_t y_d, int64_t y_h, float *v,
+                             int64_t v_step)
 {
     const int a = m + 2;
     hl_vf t[4][HL_WINO_SIDE][HL_WINO_SIDE], in[4], p[HL_WINO_SIDE];
@@ -266,11 +274,13 @@ HL_INLINE void kernels_body(const int m, const int block, const float *g, int64_
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- products */
+/* ----------------------------------------------------------------------------------------------------------------
+ * products */
 
-/* Eight or sixteen input channels by one vector of outputs. A batch's sum is made from zero and then added: one chain of roundings over all tiles of a
- * large volume would break the bound. */
-HL_INLINE void correlate_body(const int block, const int rows, const float *u, const float *v, int64_t n, bool add, float *g)
+/* Eight or sixteen input channels by one vector of outputs. A batch's sum is made from zero and then added:
+ * one chain of roundings over all tiles of a large volume would break the bound. */
+HL_INLINE void correlate_body(const int block, const int rows, const float *u, const float *v, int64_t n,
+                              bool add, float *g)
 {
     hl_vf acc[16];
     HL_UNROLL for (int i = 0; i < rows; i++) acc[i] = (hl_vf){0};
@@ -278,14 +288,15 @@ HL_INLINE void correlate_body(const int block, const int rows, const float *u, c
         hl_vf y = hl_load(v + t * block);
         HL_UNROLL for (int i = 0; i < rows; i++) acc[i] += y * u[t * block + i];
     }
-    HL_UNROLL for (int i = 0; i < rows; i++) hl_store(g + i * block, add ? hl_load(g + i * block) + acc[i] : acc[i]);
+    HL_UNROLL for (int i = 0; i < rows; i++)
+        hl_store(g + i * block, add ? hl_load(g + i * block) + acc[i] : acc[i]);
 }
 
-HL_INLINE void product_body(const int block, const int nv, const int rows, const float *u, const float *w, int64_t n, int64_t width, float *m)
+HL_INLINE void product_body(const int block, const int nv, const int rows, const float *u, const float *w,
+                            int64_t n, int64_t width, float *m)
 {
     hl_vf acc[ROWS][2];
-    HL_UNROLL for (int r = 0; r < rows; r++)
-        HL_UNROLL for (int v = 0; v < nv; v++) acc[r][v] = (hl_vf){0};
+    HL_UNROLL for (int r = 0; r < rows; r++) HL_UNROLL for (int v = 0; v < nv; v++) acc[r][v] = (hl_vf){0};
     for (; n > 0; n -= block, u += ROWS * block) {
         const int64_t live = n < block ? n : block;
         for (int64_t c = 0; c < live; c++, w += width) {
@@ -298,26 +309,32 @@ HL_INLINE void product_body(const int block, const int nv, const int rows, const
             }
         }
     }
-    HL_UNROLL for (int r = 0; r < rows; r++)
-        HL_UNROLL for (int v = 0; v < nv; v++) hl_store(m + r * width + v * HL_VL, acc[r][v]);
+    HL_UNROLL for (int r = 0; r < rows; r++) HL_UNROLL for (int v = 0; v < nv; v++)
+        hl_store(m + r * width + v * HL_VL, acc[r][v]);
 }
 
 #define PRODUCT(block, nv, rows)                                                                             \
-    static void product_##block##_##nv##_##rows(const float *u, const float *w, int64_t n, int64_t width, float *m) \
+    static void product_##block##_##nv##_##rows(const float *u, const float *w, int64_t n, int64_t width,    \
+                                                float *m)                                                    \
     {                                                                                                        \
         if ((rows) <= ROWS) product_body(block, nv, rows, u, w, n, width, m);                                \
     }
 #define PRODUCTS(block, nv)                                                                                  \
-    PRODUCT(block, nv, 1) PRODUCT(block, nv, 2) PRODUCT(block, nv, 3) PRODUCT(block, nv, 4)                  \
-    PRODUCT(block, nv, 5) PRODUCT(block, nv, 6) PRODUCT(block, nv, 7) PRODUCT(block, nv, 8)                  \
-    PRODUCT(block, nv, 9) PRODUCT(block, nv, 10) PRODUCT(block, nv, 11) PRODUCT(block, nv, 12)               \
-    PRODUCT(block, nv, 13) PRODUCT(block, nv, 14)
+    PRODUCT(block, nv, 1)                                                                                    \
+    PRODUCT(block, nv, 2) PRODUCT(block, nv, 3) PRODUCT(block, nv, 4) PRODUCT(block, nv, 5)                  \
+        PRODUCT(block, nv, 6) PRODUCT(block, nv, 7) PRODUCT(block, nv, 8) PRODUCT(block, nv, 9)              \
+            PRODUCT(block, nv, 10) PRODUCT(block, nv, 11) PRODUCT(block, nv, 12) PRODUCT(block, nv, 13)      \
+                PRODUCT(block, nv, 14)
 #define AT(block, nv, rows) [rows] = (rows) <= ROWS ? product_##block##_##nv##_##rows : NULL
 #define LIST(block, nv)                                                                                      \
-    {AT(block, nv, 1), AT(block, nv, 2), AT(block, nv, 3), AT(block, nv, 4), AT(block, nv, 5), AT(block, nv, 6), AT(block, nv, 7), \
-     AT(block, nv, 8), AT(block, nv, 9), AT(block, nv, 10), AT(block, nv, 11), AT(block, nv, 12), AT(block, nv, 13), AT(block, nv, 14)}
+    {                                                                                                        \
+        AT(block, nv, 1), AT(block, nv, 2), AT(block, nv, 3), AT(block, nv, 4), AT(block, nv, 5),            \
+            AT(block, nv, 6), AT(block, nv, 7), AT(block, nv, 8), AT(block, nv, 9), AT(block, nv, 10),       \
+            AT(block, nv, 11), AT(block, nv, 12), AT(block, nv, 13), AT(block, nv, 14)                       \
+    }
 
-/* ------------------------------------------------------------------------------------------------------------------ tables */
+/* ------------------------------------------------------------------------------------------------------------------
+ * tables */
 
 #define TABLE(block_)                                                                                        \
     PRODUCTS(block_, 1)                                                                                      \
@@ -358,7 +375,8 @@ HL_INLINE void product_body(const int block, const int nv, const int rows, const
     {                                                                                                        \
         enum { STEP = HL_VL == 16 ? 16 : 8 };                                                                \
         for (int l = 0; l < block_; l += HL_VL)                                                              \
-            for (int i = 0; i < block_; i += STEP) correlate_body(block_, STEP, u + i, v + l, n, add, g + i * block_ + l); \
+            for (int i = 0; i < block_; i += STEP)                                                           \
+                correlate_body(block_, STEP, u + i, v + l, n, add, g + i * block_ + l);                      \
     }                                                                                                        \
     static void kernels_##block_(int m, const float *g, int64_t step, float *dw)                             \
     {                                                                                                        \

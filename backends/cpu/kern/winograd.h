@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * winograd.h -- the inner kernels of Winograd convolutions F(m^3, 3^3), m = 2 or 4 (backends/cpu/winograd.c), one table per instruction set and channel
- * block. A tile is a cube of m outputs, a = m + 2 inputs along each side and a^3 points. Offsets and strides count floats.
+ * winograd.h -- the inner kernels of Winograd convolutions F(m^3, 3^3), m = 2 or 4 (backends/cpu/winograd.c),
+ * one table per instruction set and channel block. A tile is a cube of m outputs, a = m + 2 inputs along each
+ * side and a^3 points. Offsets and strides count floats.
  */
 #ifndef HL_KERN_WINOGRAD_H
 #define HL_KERN_WINOGRAD_H
@@ -22,7 +23,8 @@ typedef struct hl_wino_out {
     float slope;
 } hl_wino_out;
 
-/* m[row][v], v < nv vectors of this table, = sum over c < n of u[c / block][row][c % block] w[c * width + v]; rows of m are `width` apart */
+/* m[row][v], v < nv vectors of this table, = sum over c < n of u[c / block][row][c % block] w[c * width + v];
+ * rows of m are `width` apart */
 typedef void hl_wino_product_fn(const float *u, const float *w, int64_t n, int64_t width, float *m);
 
 typedef struct hl_wino_kern {

@@ -25,11 +25,10 @@ static halo_status bind_transfer(hl_program *p, hl_transfer *t)
     int n;
     if (!p->opt.team)
         return hl_fail(p->ctx, HALO_ERR_USAGE, "layer '%s' is split over ranks that this program does not have", hl_layer_of(p, t->layer)->name);
-    if (!p->dev->ops->mpi_pointer)
-        return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "layer '%s': samples cannot be split over ranks on this device yet: MPI cannot reach its memory", hl_layer_of(p, t->layer)->name);
     HL_TRY(hl_transfer_messages(p, t, &message, &n));
     halo_status st = hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange);
     if (st == HALO_OK) hl_exchange_name(t->exchange, hl_layer_of(p, t->layer)->name);
+    if (st == HALO_OK && !p->dev->ops->mpi_pointer) st = hl_mirror_make(p, t, message, n, &t->mirror);
     free(message);
     return st;
 }

@@ -86,7 +86,8 @@ static double flops_of(const hl_program *p, const hl_step *s)
     const int64_t *y = p->value[s->use[HALO_Y].value].ext;
     const int64_t *side = s->desc.pool_side;
     bool pooled = s->desc.kind == HALO_OP_CONV_POOL_FWD;
-    double taps = (double)(w->kernel[0] * w->kernel[1] * w->kernel[2]) * (pooled ? (double)(side[0] * side[1] * side[2]) : 1), in = (double)p->value[s->use[HALO_X].value].ext[HALO_C];
+    double taps = (double)(w->kernel[0] * w->kernel[1] * w->kernel[2]), in = (double)p->value[s->use[HALO_X].value].ext[HALO_C];
+    if (pooled) taps *= (double)(side[0] * side[1] * side[2]);
     return 2 * taps * (s->desc.kind == HALO_OP_POOL_FWD ? 1 : in) * (double)(y[0] * y[1] * y[2] * y[3] * y[4]);
 }
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pooled.c -- a convolution, its activation and the pool behind them as one op, and the gradient of the last two as one:
+ * pooled.c -- a convolution, its activation and the pool behind them as one op, and the gradient of the last
+ * two as one:
  *
- *   y = pool(act(conv(x))), saved: the winners (max) or a bit per cell (avg)        dz = act' . pool'(dy), from y and what was saved
+ *   y = pool(act(conv(x))), saved: the winners (max) or a bit per cell (avg)        dz = act' . pool'(dy),
+ * from y and what was saved
  *
- * so that the activation at full size, the largest value of most networks, neither exists nor passes through memory. Where the windows lie side by side
- * without padding, on the process's own cells, and each of the two is the only reader of the one before; and where the device has a way for both
- * directions in its favourite layout.
+ * so that the activation at full size, the largest value of most networks, neither exists nor passes through
+ * memory. Where the windows lie side by side without padding, on the process's own cells, and each of the two
+ * is the only reader of the one before; and where the device has a way for both directions in its favourite
+ * layout.
  *
- * Where only backward can be, it alone is taken: for max pools whose activation's derivative is theirs already (differentiate.c; a norm in front of the
- * activation, say), and for averages over windows that overlap, behind an activation of two values that the op before it computes: the pool saves the
- * bits, and the activation is not needed after it.
+ * Where only backward can be, it alone is taken: for max pools whose activation's derivative is theirs
+ * already (differentiate.c; a norm in front of the activation, say), and for averages over windows that
+ * overlap, behind an activation of two values that the op before it computes: the pool saves the bits, and
+ * the activation is not needed after it.
  */
 #include "net/compile/compile.h"
 
@@ -30,7 +34,10 @@ int hl_lone_reader(const hl_program *p, int i)
     return readers == 1 ? found : -1;
 }
 
-static bool is_pool(const hl_program *p, int layer) { return layer >= 0 && hl_layer_of(p, layer)->kind == HL_LAYER_POOL; }
+static bool is_pool(const hl_program *p, int layer)
+{
+    return layer >= 0 && hl_layer_of(p, layer)->kind == HL_LAYER_POOL;
+}
 
 /* Windows of a pool that share nothing and lie within its input's block. */
 static bool side_by_side(const hl_program *p, int pool)
@@ -40,7 +47,9 @@ static bool side_by_side(const hl_program *p, int pool)
     halo_op_desc d = {.kind = HALO_OP_POOL_FWD};
     hl_set_window(p, pool, &d);
     for (int a = 0; a < 3; a++) {
-        if (l->window.kernel[a] != l->window.stride[a] || l->window.dilation[a] != 1 || l->pad[a][0] || l->pad[a][1]) return false;
+        if (l->window.kernel[a] != l->window.stride[a] || l->window.dilation[a] != 1 || l->pad[a][0] ||
+            l->pad[a][1])
+            return false;
         if (d.window.pad_lo[a] != 0) return false;
         for (int side = 0; side < 2; side++)
             if (need.margin[a][side] || grow.margin[a][side]) return false;
@@ -57,19 +66,27 @@ static int act_before(const hl_program *p, int pool)
 
 int hl_pooled_by(const hl_program *p, int pool)
 {
-    int act = act_before(p, pool), conv = act >= 0 ? hl_layer_of(p, act)->input[0] : hl_layer_of(p, pool)->input[0];
+    int act = act_before(p, pool),
+        conv = act >= 0 ? hl_layer_of(p, act)->input[0] : hl_layer_of(p, pool)->input[0];
     return p->pooled[conv] == pool ? conv : -1;
 }
 
-static bool differentiated(const hl_program *p, int pool) { return p->opt.training && p->needs[hl_layer_of(p, pool)->input[0]]; }
+static bool differentiated(const hl_program *p, int pool)
+{
+    return p->opt.training && p->needs[hl_layer_of(p, pool)->input[0]];
+}
 
-static bool two_valued(halo_act act) { return act == HALO_ACT_RELU || act == HALO_ACT_LEAKY_RELU; }
+static bool two_valued(halo_act act)
+{
+    return act == HALO_ACT_RELU || act == HALO_ACT_LEAKY_RELU;
+}
 
 halo_status hl_new_saved(hl_program *p, int pool)
 {
     const hl_layer *l = hl_layer_of(p, pool);
     if (p->aux[pool] >= 0) return HALO_OK;
-    HL_TRY(hl_value_like(p, p->y[pool], HL_VALUE_SAVED, pool, l->pool == HALO_POOL_MAX ? ".argmax" : ".signs", &p->aux[pool]));
+    HL_TRY(hl_value_like(p, p->y[pool], HL_VALUE_SAVED, pool, l->pool == HALO_POOL_MAX ? ".argmax" : ".signs",
+                         &p->aux[pool]));
     bool small = l->window.kernel[0] * l->window.kernel[1] * l->window.kernel[2] <= 256;
     p->value[p->aux[pool]].dtype = small ? HALO_U8 : HALO_I32;
     return HALO_OK;
@@ -81,12 +98,15 @@ static void no_saved(hl_program *p, int pool)
     p->aux[pool] = -1;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- ops */
+/* -------------------------------------------------------------------------------------------------------------------
+ * ops */
 
 halo_status hl_pooled_forward(hl_program *p, int conv, int act, int pool, hl_step **step)
 {
     const hl_layer *l = hl_layer_of(p, pool);
-    if (differentiated(p, pool) && (l->pool == HALO_POOL_MAX || (act >= 0 && two_valued(hl_layer_of(p, act)->act)))) HL_TRY(hl_new_saved(p, pool));
+    if (differentiated(p, pool) &&
+        (l->pool == HALO_POOL_MAX || (act >= 0 && two_valued(hl_layer_of(p, act)->act))))
+        HL_TRY(hl_new_saved(p, pool));
     HL_TRY(hl_forward_op(p, conv, act, step));
     hl_step *s = *step;
     s->desc.kind = HALO_OP_CONV_POOL_FWD;
@@ -114,7 +134,8 @@ static halo_status backward_op(hl_program *p, int pool, int into, hl_step **step
     return HALO_OK;
 }
 
-/* Who in front of the pool gets the gradient: the op that computes the activation, or else what the pool reads. */
+/* Who in front of the pool gets the gradient: the op that computes the activation, or else what the pool
+ * reads. */
 static int receiver(const hl_program *p, int pool)
 {
     int act = act_before(p, pool), producer = act >= 0 ? hl_layer_of(p, act)->input[0] : -1;
@@ -135,7 +156,8 @@ halo_status hl_pooled_backward(hl_program *p, int pool)
     return backward_op(p, pool, p->g[to], &s);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- choice */
+/* ----------------------------------------------------------------------------------------------------------------
+ * choice */
 
 /* Whether the device can, with the geometry as it is set. Steps are taken away again. */
 static bool can(hl_program *p, int before)
@@ -148,8 +170,8 @@ static bool can(hl_program *p, int before)
     return yes;
 }
 
-/* The device's favourite among the layouts in which it has a way for every convolution: its geometry is set. False when there is none. Other layouts may
- * fall out of the choice by what is fused for this one. */
+/* The device's favourite among the layouts in which it has a way for every convolution: its geometry is set.
+ * False when there is none. Other layouts may fall out of the choice by what is fused for this one. */
 static halo_status set_favourite(hl_program *p, bool *found)
 {
     halo_layout layouts[HALO_LAYOUTS], input[HL_INPUT_LAYOUTS];
@@ -201,10 +223,12 @@ static halo_status ask(hl_program *p, int conv, int act, int pool, bool *yes)
     return HALO_OK;
 }
 
-/* The gradient of the pool's input is written by the pool alone, and so is that of what its activation reads. */
+/* The gradient of the pool's input is written by the pool alone, and so is that of what its activation reads.
+ */
 static bool writes_alone(const hl_program *p, int pool, int act)
 {
-    return p->edge[pool * HL_INPUTS_MAX] != HL_EDGE_ADD && (act < 0 || p->edge[act * HL_INPUTS_MAX] != HL_EDGE_ADD);
+    return p->edge[pool * HL_INPUTS_MAX] != HL_EDGE_ADD &&
+           (act < 0 || p->edge[act * HL_INPUTS_MAX] != HL_EDGE_ADD);
 }
 
 static halo_status fuse_conv(hl_program *p, int conv)
@@ -219,7 +243,8 @@ static halo_status fuse_conv(hl_program *p, int conv)
     return HALO_OK;
 }
 
-/* Windows of an average that reach no cell but those that its bits stand for; the bits of the block's cells are all here. */
+/* Windows of an average that reach no cell but those that its bits stand for; the bits of the block's cells
+ * are all here. */
 static bool bits_suffice(const hl_program *p, int pool)
 {
     const hl_layer *l = hl_layer_of(p, pool);
@@ -227,9 +252,11 @@ static bool bits_suffice(const hl_program *p, int pool)
     const int64_t *s = l->window.stride;
     halo_op_desc d = {.kind = HALO_OP_POOL_FWD};
     hl_set_window(p, pool, &d);
-    if (memcmp(l->window.kernel, s, sizeof(l->window.kernel)) == 0) return side_by_side(p, pool); /* padded ones would be taken for parts of a tensor */
+    if (memcmp(l->window.kernel, s, sizeof(l->window.kernel)) == 0)
+        return side_by_side(p, pool); /* padded ones would be taken for parts of a tensor */
     for (int a = 0; a < 3; a++) {
-        if (l->window.dilation[a] != 1 || l->window.kernel[a] - d.window.pad_lo[a] > s[a] || s[a] > 8) return false;
+        if (l->window.dilation[a] != 1 || l->window.kernel[a] - d.window.pad_lo[a] > s[a] || s[a] > 8)
+            return false;
         if (grow.margin[a][0] || grow.margin[a][1]) return false;
     }
     return !grow.any && s[0] * s[1] * s[2] <= 8;
@@ -238,9 +265,12 @@ static bool bits_suffice(const hl_program *p, int pool)
 static halo_status fuse_backward(hl_program *p, int pool)
 {
     int act = act_before(p, pool);
-    if (act < 0 || hl_lone_reader(p, act) != pool || !differentiated(p, pool) || !writes_alone(p, pool, act)) return HALO_OK;
+    if (act < 0 || hl_lone_reader(p, act) != pool || !differentiated(p, pool) || !writes_alone(p, pool, act))
+        return HALO_OK;
     bool max = hl_layer_of(p, pool)->pool == HALO_POOL_MAX, inside = receiver(p, pool) != act;
-    if (max ? !p->early[act] || !side_by_side(p, pool) : !inside || !two_valued(hl_layer_of(p, act)->act) || !bits_suffice(p, pool)) return HALO_OK;
+    if (max ? !p->early[act] || !side_by_side(p, pool)
+            : !inside || !two_valued(hl_layer_of(p, act)->act) || !bits_suffice(p, pool))
+        return HALO_OK;
     return ask(p, -1, act, pool, &p->unpools[pool]);
 }
 
