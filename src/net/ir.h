@@ -141,6 +141,7 @@ typedef struct hl_transfer {
     int64_t bytes;                      /* that this process sends to others, each time; from choose on */
     int messages;                       /* in so many */
     hl_exchange *exchange;              /* bound */
+    struct hl_mirror *mirror;           /* where MPI cannot reach the device's memory, else NULL (mirror.c) */
 } hl_transfer;
 
 /* How the gradient of a layer's input is formed by one of its consumers. */
@@ -255,6 +256,13 @@ halo_status hl_backward_and_sum(hl_program *p, bool update);
 halo_status hl_transfer_new(hl_program *p, const hl_transfer *t, hl_phase phase);
 halo_status hl_transfer_count(hl_program *p, hl_transfer *t);
 halo_status hl_transfer_messages(const hl_program *p, const hl_transfer *t, hl_message **list, int *n);
+
+/* mirror.c: host mirrors of the values of a transfer; start and finish of its exchange by way of them. from, to: device addresses of the values. */
+typedef struct hl_mirror hl_mirror;
+halo_status hl_mirror_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, hl_mirror **mirror);
+void hl_mirror_free(hl_mirror *mirror);
+halo_status hl_mirror_start(hl_program *p, hl_transfer *t, void *from, void *to);
+halo_status hl_mirror_finish(hl_program *p, hl_transfer *t, void *to);
 
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);

@@ -117,7 +117,10 @@ void hl_program_destroy(hl_program *p)
         if (s->plan) p->dev->classes[s->desc.kind]->destroy(s->plan);
         free(s->times);
     }
-    for (int i = 0; i < p->transfers; i++) hl_exchange_destroy(p->transfer[i].exchange);
+    for (int i = 0; i < p->transfers; i++) {
+        hl_exchange_destroy(p->transfer[i].exchange);
+        hl_mirror_free(p->transfer[i].mirror);
+    }
     hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);

@@ -19,14 +19,21 @@ static halo_status start(hl_program *p, hl_step *s)
 {
     const halo_device_ops *ops = p->dev->ops;
     HL_TRY(ops->wait(p->dev, NULL));
+    if (p->transfer[s->transfer].mirror) return hl_mirror_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     return hl_exchange_start(p->transfer[s->transfer].exchange, ops->mpi_pointer(p->dev, s->args.ptr[HALO_X]), ops->mpi_pointer(p->dev, s->args.ptr[HALO_Y]));
+}
+
+static halo_status finish(hl_program *p, hl_step *s)
+{
+    hl_transfer *t = &p->transfer[s->transfer];
+    return t->mirror ? hl_mirror_finish(p, t, s->args.ptr[HALO_Y]) : hl_exchange_finish(t->exchange);
 }
 
 halo_status hl_execute(hl_program *p, hl_step *s)
 {
     switch (s->kind) {
     case HL_STEP_START: return start(p, s);
-    case HL_STEP_FINISH: return hl_exchange_finish(p->transfer[s->transfer].exchange);
+    case HL_STEP_FINISH: return finish(p, s);
     case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
     default: return p->dev->classes[s->desc.kind]->run(s->plan, &s->args);
     }
