@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # halo_cudasim.m4 -- the simulated CUDA device of the tests (tests/cudasim): needs a C++17 compiler and the headers of the toolkit, cuDNN and NCCL, no
-# nvcc, no library and no GPU. Substitutes CUDASIM_CPPFLAGS, CUDASIM_CXXFLAGS, CUDASIM_MISSING (why it is not built); conditional CUDASIM.
+# nvcc, no library and no GPU. Substitutes CUDASIM_CPPFLAGS, CUDASIM_CXXFLAGS, CUDASIM_MISSING (why it is not built); conditionals CUDASIM and
+# CUDASIM_REAL: the real cuDNN is there too, to be compared with.
 AC_DEFUN([HALO_CUDASIM], [
 AC_ARG_ENABLE([cudasim], [AS_HELP_STRING([--enable-cudasim], [build the simulated CUDA device for 'make check' (default: where the headers are)])],
   [], [enable_cudasim=auto])
@@ -35,5 +36,6 @@ AC_SUBST([CUDASIM_CPPFLAGS])
 AC_SUBST([CUDASIM_CXXFLAGS])
 AC_SUBST([CUDASIM_MISSING])
 AM_CONDITIONAL([CUDASIM], [test $halo_cudasim != no])
+AM_CONDITIONAL([CUDASIM_REAL], [test $halo_cudasim != no && test $halo_cuda = yes])
 AS_IF([test $halo_cudasim = no], [halo_row_cudasim="no: $CUDASIM_MISSING"], [halo_row_cudasim="in 'make check', with the headers in $halo_cudasim"])
 ])

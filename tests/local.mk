@@ -39,7 +39,7 @@ TESTS_FAST += tests/rooms.test tests/symbols.test tests/install.test
 
 # Failed scripts leave their directories for reading
 clean-local:
-	rm -rf tests/rooms.dir tests/symbols.dir tests/install.dir
+	rm -rf tests/rooms.dir tests/symbols.dir tests/install.dir tests/cudasim/symbols.dir tests/cudasim/descriptors.dir
 
 # The quick part of 'make check', for sanitizers and 'make distcheck TESTS=...'
 check-fast:

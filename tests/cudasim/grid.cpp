@@ -62,7 +62,7 @@ struct Fibre {
 static const size_t stack_bytes = (SIM_ASAN || SIM_TSAN ? 256 : 64) << 10;
 
 /* The block that is running */
-static struct {
+static struct Running {
     const char *kernel;
     const std::function<void()> *body;
     dim3 grid, block;
@@ -74,7 +74,7 @@ static struct {
     size_t static_bytes, dynamic_bytes;
     std::unique_ptr<char[]> dynamic;
     std::vector<std::pair<const void *, std::unique_ptr<char[]>>> arrays;
-} run;
+} &run = *new Running; /* never destroyed: a thread may outlive static objects */
 
 /* --- switching between the scheduler and fibres */
 static std::vector<Fibre *> &idle() /* never destroyed, as they end in the middle of a function */

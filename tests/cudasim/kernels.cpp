@@ -99,7 +99,7 @@ int main(void)
     }
     caught(
         "a kernel that writes just past its buffer is found when that is freed", "",
-        "past the end of allocation #1 (252 bytes), at offset 252", [] { past_end(1); }, "use-after-poison");
+        "past the end of allocation #1 (252 bytes), at offset 252", [] { past_end(1); }, "AddressSanitizer");
     caught(
         "one that writes far past it faults, with its name", "", "'past_end' touched device memory outside",
         [] { past_end(100000); }, "AddressSanitizer");

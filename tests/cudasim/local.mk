@@ -13,12 +13,16 @@ cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/c
 if CUDASIM
 check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la
 check_PROGRAMS += $(cudasim_programs)
-TESTS += $(cudasim_programs) tests/cudasim/symbols.test
-TESTS_FAST += $(cudasim_programs) tests/cudasim/symbols.test
+TESTS += $(cudasim_programs) tests/cudasim/symbols.test tests/cudasim/descriptors.test
+TESTS_FAST += $(cudasim_programs) tests/cudasim/symbols.test tests/cudasim/descriptors.test
 else
 TESTS += tests/cudasim/absent.test
 endif
-dist_check_SCRIPTS += tests/cudasim/absent.test tests/cudasim/symbols.test
+# The same calls to the simulated cuDNN and to the real one
+if CUDASIM_REAL
+check_PROGRAMS += tests/cudasim/descriptors_sim tests/cudasim/descriptors_real
+endif
+dist_check_SCRIPTS += tests/cudasim/absent.test tests/cudasim/symbols.test tests/cudasim/descriptors.test
 AM_TESTS_ENVIRONMENT += CUDASIM_MISSING='$(CUDASIM_MISSING)'; export CUDASIM_MISSING;
 
 tests_cudasim_libcudasim_la_SOURCES = tests/cudasim/cudasim.h tests/cudasim/device.h tests/cudasim/grid.hpp tests/cudasim/launch.hpp \
@@ -57,6 +61,15 @@ tests_cudasim_ranks_test_SOURCES = tests/cudasim/ranks.cpp tests/cudasim/check.h
 tests_cudasim_ranks_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_ranks_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_ranks_test_LDADD = tests/cudasim/libcudasim.la
+
+tests_cudasim_descriptors_sim_SOURCES = tests/cudasim/descriptors.cpp
+tests_cudasim_descriptors_sim_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_descriptors_sim_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_descriptors_sim_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_descriptors_real_SOURCES = tests/cudasim/descriptors.cpp
+tests_cudasim_descriptors_real_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_descriptors_real_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_descriptors_real_LDADD = $(CUDA_LIBS)
 
 tests_cudasim_halo_cuda_la_SOURCES = $(cuda_sources) tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp \
 	tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp \

@@ -163,6 +163,8 @@ static void lost(int r, ncclComm_t comm, cudaStream_t s)
         GOOD(ncclCommGetAsyncError(comm, &error));
         usleep(1000);
     }
+    if (error == ncclSuccess)
+        GOOD(ncclCommGetAsyncError(comm, &error)); /* another rank was quicker to abort */
     HOLDS(error == ncclRemoteError);
     GOOD(ncclCommAbort(comm));
     GOOD(cudaStreamSynchronize(s)); /* does not hang */

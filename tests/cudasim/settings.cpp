@@ -64,14 +64,14 @@ static Settings read()
 
 const Settings &settings()
 {
-    static const Settings s = read();
-    return s;
+    static const Settings *s = new Settings(read()); /* never destroyed: a thread may outlive static objects */
+    return *s;
 }
 
 uint64_t draw(uint64_t n)
 {
-    static std::mt19937_64 generator{settings().seed};
-    return settings().lazy || n < 2 ? 0 : generator() % n;
+    static auto *generator = new std::mt19937_64{settings().seed};
+    return settings().lazy || n < 2 ? 0 : (*generator)() % n;
 }
 
 } // namespace sim
