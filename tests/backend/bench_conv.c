@@ -6,6 +6,7 @@
  * margins) and without, Winograd's among them, and by each library candidate on dense operands in every layout it may take, beside an n = 2048 sgemm on the same threads. All
  * are timed in turn, several rounds, least time each; one thread by its processor time: a machine that others load too gives a fair ratio.
  */
+#include "backends/cpu/classes.h"
 #include "backends/cpu/conv.h"
 #include "base/clock.h"
 
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
 {
     hl_cpu_device dev = {.threads = argc > 1 ? atoi(argv[1]) : 2, .winograd = -4};
     if (hl_isa_choose(NULL, argc > 2 ? argv[2] : NULL, &dev.isa) != HALO_OK) return 1;
+    dev.kern = hl_cpu_kern(dev.isa);
 #ifdef _OPENMP
     omp_set_num_threads(dev.threads);
 #endif
