@@ -176,7 +176,7 @@ static void stats_piece(void *arg, int64_t i)
 /* Pieces of a group in order, channels of a feature in order. */
 static void merge_moments(const norm_plan *p, int64_t pieces, double *stat)
 {
-    for (int64_t i = 0; i < p->groups * p->features * 3; i++) stat[i] = 0;
+    for (int64_t i = 0; i < p->groups * p->features * 3 && !p->super.d.accumulate; i++) stat[i] = 0;
     for (int64_t i = 0; i < pieces; i++) {
         piece w = piece_at(p, i);
         for (int64_t c = 0; c < w.lanes; c++) {
@@ -212,7 +212,7 @@ static void backward_stats_piece(void *arg, int64_t i)
 
 static void merge_sums(const norm_plan *p, int64_t pieces, const double *stat, double *stat2)
 {
-    for (int64_t i = 0; i < p->groups * p->channels * 2; i++) stat2[i] = 0;
+    for (int64_t i = 0; i < p->groups * p->channels * 2 && !p->super.d.accumulate; i++) stat2[i] = 0;
     for (int64_t i = 0; i < pieces; i++) {
         piece w = piece_at(p, i);
         for (int64_t k = 0; k < w.lanes; k++) {

@@ -69,6 +69,16 @@ static int stats_candidates(halo_device *dev, const halo_op_desc *d, halo_candid
     return REF_HAVE(d, HALO_X, HALO_STAT) && fits(d) ? hl_ref_offer(0, out) : 0;
 }
 
+/* v = the moments of both sets (Chan, Golub & LeVeque 1983). */
+static void add_moments(double v[3], const double more[3])
+{
+    double n = v[0] + more[0], d = more[1] - v[1];
+    if (more[0] == 0) return;
+    v[1] += d * more[0] / n;
+    v[2] += more[2] + d * d * v[0] * more[0] / n;
+    v[0] = n;
+}
+
 static halo_status stats_run(halo_plan *plan, const halo_op_args *args)
 {
     hl_ref_view x = hl_ref_operand(plan, args, HALO_X), stat = hl_ref_operand(plan, args, HALO_STAT);
@@ -77,7 +87,9 @@ static halo_status stats_run(halo_plan *plan, const halo_op_args *args)
     for (int64_t g = 0; g < s.g; g++)
         for (int64_t f = 0; f < s.f; f++) {
             hl_ref_row r = hl_ref_rows_of(x.op, g, s.samples, f * s.per_f, s.per_f);
-            double mean = count > 0 ? power_sum(&x, r, 0, 1) / count : 0, v[3] = {count, mean, power_sum(&x, r, mean, 2)};
+            double mean = count > 0 ? power_sum(&x, r, 0, 1) / count : 0, v[3] = {0}, here[3] = {count, mean, power_sum(&x, r, mean, 2)};
+            if (plan->d.accumulate) hl_ref_read_flat(&stat, (g * s.f + f) * 3, 3, v);
+            add_moments(v, here);
             hl_ref_write_flat(&stat, (g * s.f + f) * 3, 3, v);
         }
     return HALO_OK;
@@ -164,7 +176,9 @@ static halo_status backward_stats_run(halo_plan *plan, const halo_op_args *args)
                     sums[1] += e[i] * (a[i] - k.mean) * k.inv;
                 }
             }
-            hl_ref_write_flat(&stat2, (g * s.c + c) * 2, 2, (double[]){(double)sums[0], (double)sums[1]});
+            double v[2] = {0};
+            if (d->accumulate) hl_ref_read_flat(&stat2, (g * s.c + c) * 2, 2, v);
+            hl_ref_write_flat(&stat2, (g * s.c + c) * 2, 2, (double[]){v[0] + (double)sums[0], v[1] + (double)sums[1]});
         }
     return HALO_OK;
 }

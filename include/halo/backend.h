@@ -101,13 +101,13 @@ typedef enum halo_op_kind {
     HALO_OP_POOL_FWD, /* X Y AUX? */
     HALO_OP_POOL_BWD, /* DY AUX? DX, `accumulate` */
     /* STAT f64 [G][F][3] = count, mean, sum of squared deviations of x over the group (two passes or Welford); G = 1 (batch) or N (group,
-     * instance), F = features: C or groups. Merged across ranks by Chan's formula outside. */
+     * instance), F = features: C or groups. Merged across ranks by Chan's formula outside. `accumulate`: merged with what is there */
     HALO_OP_NORM_STATS, /* X STAT */
     /* y = act(gamma (x - mean) / sqrt(var + eps) + beta), var biased; training updates RUN = momentum RUN + (1 - momentum) new (unbiased variance
      * when `unbiased`; only with G = 1 and one feature per channel), inference reads RUN instead of STAT */
     HALO_OP_NORM_APPLY, /* X STAT|RUN WT B RUN? Y */
     /* STAT2 f64 [G][F][2] with per-channel factors folded: [G][C][2] = sum dy, sum dy * xhat; dy is the gradient before the fused activation;
-     * group norm multiplies by gamma and sums over a group's channels in BWD_APPLY */
+     * group norm multiplies by gamma and sums over a group's channels in BWD_APPLY. `accumulate`: += */
     HALO_OP_NORM_BWD_STATS, /* X DY STAT STAT2 */
     HALO_OP_NORM_BWD_APPLY, /* X DY STAT STAT2 WT DX DW DB; DW = sum over G of STAT2[..][1], DB of [..][0], `accumulate` for DW DB;
                               * dx = gamma/sqrt(var+eps) (dy - sum(dy)/count - xhat sum(dy xhat)/count); in place on DY allowed */

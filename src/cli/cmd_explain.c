@@ -58,6 +58,11 @@ static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures
     hl_json_int(&j, "state_bytes", (int64_t)info.state_bytes);
     hl_json_int(&j, "activation_bytes", (int64_t)info.activation_bytes);
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
+    hl_json_int(&j, "slabs", info.slabs);
+    if (info.slabs > 0) {
+        hl_json_int(&j, "stored_peak_bytes", (int64_t)info.plain_bytes);
+        hl_json_number(&j, "stored_flops_step", info.plain_flops);
+    }
     add_figures(&j, figures);
     hl_json_int(&j, "loader_bytes", hl_run_loader_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);

@@ -11,7 +11,7 @@ static halo_status value_slot(hl_program *p, hl_value **v)
                    "program values"));
     *v = &p->value[p->values++];
     memset(*v, 0, sizeof(**v));
-    (*v)->layer = (*v)->param = -1;
+    (*v)->layer = (*v)->param = (*v)->into = -1;
     return HALO_OK;
 }
 

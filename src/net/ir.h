@@ -58,6 +58,8 @@ typedef struct hl_value {
     halo_margin_mode mode[3]; /* what the margin of an axis holds when fresh: ZERO, WRAP, or KEEP: what neighbouring processes sent */
     bool near_any;            /* some process of the group has a KEEP margin */
     bool dead;                /* merged into another value, or of no use */
+    int slabs;                /* > 0: not stored, but made anew in so many (slabs) */
+    int into;                 /* dead: the value that it was merged into; -1: none (inplace) */
     bool forever; /* keeps its content from run to run, or is read by the host: shares storage with nobody */
 
     halo_operand operand; /* geometry; margin = all of it (choose) */
@@ -73,7 +75,6 @@ typedef struct hl_value {
 
 /* -------------------------------------------------------------------------------------------------- steps */
 
-/* The loop over slabs joins this list with its pass. */
 typedef enum hl_step_kind {
     HL_STEP_LAYER = 0,
     HL_STEP_OP,
@@ -117,6 +118,7 @@ typedef struct hl_step {
     int transfer;  /* START, FINISH: index into hl_program.transfer */
     halo_candidate choice;
     int image; /* the value that is given as weights, when the choice wants an image of them */
+    int slab, slabs; /* one of the turns of a loop over slabs; slabs 0: none */
     double flops, bytes;
     halo_plan *plan;
     halo_op_args args;
@@ -165,7 +167,14 @@ typedef struct hl_arrival {
 typedef struct hl_compile_switches {
     bool no_fuse, no_inplace, no_reuse, no_alone, no_overlap;
     bool cut_all; /* into interior and border, however small */
+    int slabs;    /* > 0: nothing is stored that could be made anew, in so many slabs */
 } hl_compile_switches;
+
+/* What is not stored, as economise decides and slabs carries out: per value, as numbered after `lower`, into how many slabs it is made anew; 0: stored. */
+typedef struct hl_economy {
+    int values;
+    int *parts;
+} hl_economy;
 
 struct hl_program {
     halo_context *ctx;
@@ -174,6 +183,10 @@ struct hl_program {
     const struct halo_network *net;
     hl_compile_options opt;
     hl_compile_switches off;
+    const hl_economy *economy; /* NULL: everything is stored */
+    int lowered_values;        /* how many there were after `lower` */
+    size_t plain_bytes;        /* with an economy: what the program would need... */
+    double plain_flops;        /* ...and do without */
     char after[16]; /* the last pass done */
 
     hl_value *value;
@@ -324,7 +337,8 @@ const char *hl_step_op_name(const hl_step *s);
 const char *hl_phase_direction(hl_phase phase);
 const char *hl_value_kind_name(hl_value_kind kind);
 
-/* hl_compile with passes left out. */
+/* One chain of passes, whatever the memory limit says (but for what `fit` keeps apart); and hl_compile with passes left out. */
+halo_status hl_compile_one(hl_model *model, const hl_compile_options *options, hl_compile_switches off, const hl_economy *economy, hl_program **program);
 halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off,
                             hl_program **program);
 

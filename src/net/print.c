@@ -75,6 +75,8 @@ static void add_uses(const hl_program *p, const hl_step *s, hl_str *out)
             hl_str_addf(out, " %s=%d", hl_role_name((halo_role)r), value);
         if (s->use[r].c_ext > 0)
             hl_str_addf(out, "[c %" PRId64 "+%" PRId64 "]", s->use[r].c_lo, s->use[r].c_ext);
+        for (int a = 0; a < 3; a++)
+            if (s->use[r].ext[a] > 0) hl_str_addf(out, "[%c %" PRId64 "+%" PRId64 "]", "dhw"[a], s->use[r].lo[a], s->use[r].ext[a]);
     }
     if (s->image >= 0) hl_str_addf(out, " image=%d", s->image);
     if (s->kind == HL_STEP_START) add_transfer(&p->transfer[s->transfer], out);
@@ -138,6 +140,11 @@ static void print_totals(const hl_program *p, hl_str *out)
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
                 (double)info.scratch_bytes / mib);
+    if (info.slabs > 0) {
+        hl_str_addf(out, "made anew in %d slab%s instead of being stored: ", info.slabs, HL_S(info.slabs));
+        hl_program_anew(p, 100, out);
+        hl_str_addf(out, "; all stored it would be %.1f MiB and %.3f Gflop a step\n", (double)info.plain_bytes / mib, info.plain_flops * 1e-9);
+    }
     if (hl_grid_split(&p->grid))
         hl_str_addf(out, "%.3f MiB of margins sent forward, %.3f backward, in %" PRId64 " messages; %.3f MiB of blocks sent to all of the group\n",
                     (double)info.traffic.halo_bytes[0] / mib, (double)info.traffic.halo_bytes[1] / mib, info.traffic.halo_messages, (double)info.traffic.gather_bytes / mib);

@@ -9,7 +9,8 @@ static const struct {
     halo_status (*run)(hl_program *p);
 } passes[] = {
     {"shape", hl_pass_shape},         {"place", hl_pass_place},   {"differentiate", hl_pass_differentiate},
-    {"precision", hl_pass_precision}, {"lower", hl_pass_lower},   {"inplace", hl_pass_inplace},
+    {"precision", hl_pass_precision}, {"lower", hl_pass_lower},   {"slabs", hl_pass_slabs},
+    {"inplace", hl_pass_inplace},
     {"margins", hl_pass_margins},     {"overlap", hl_pass_overlap}, {"choose", hl_pass_choose},
     {"fit", hl_pass_fit},             {"bind", hl_pass_bind},
 };
@@ -54,7 +55,7 @@ static halo_status check_options(const hl_model *m, const hl_compile_options *o)
     for (size_t i = 0; i < HL_COUNT(passes); i++)
         if (strcmp(o->after, passes[i].name) == 0) return HALO_OK;
     return hl_fail(m->ctx, HALO_ERR_USAGE,
-                   "no pass '%s'; they are shape, place, differentiate, precision, lower, inplace, margins, "
+                   "no pass '%s'; they are shape, place, differentiate, precision, lower, slabs, inplace, margins, "
                    "overlap, choose, fit, bind",
                    o->after);
 }
@@ -69,8 +70,7 @@ static halo_status run_passes(hl_program *p)
     return HALO_OK;
 }
 
-halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off,
-                            hl_program **program)
+halo_status hl_compile_one(hl_model *model, const hl_compile_options *options, hl_compile_switches off, const hl_economy *economy, hl_program **program)
 {
     hl_program *p;
     halo_status st;
@@ -83,10 +83,12 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     p->opt = *options;
     p->grid = options->team ? options->team->grid : options->grid.data > 0 ? options->grid : hl_grid_one();
     p->off = off;
+    p->economy = economy;
     p->layout = p->input_layout = HALO_LAYOUTS;
     HL_GOTO(st, index_arrays(p), destroy);
     HL_GOTO(st, run_passes(p), destroy);
     p->opt.after = p->opt.plan_cache = NULL; /* the caller's strings */
+    p->economy = NULL;
     *program = p;
     return HALO_OK;
 
@@ -196,6 +198,10 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
             add_traffic(t, p->step[i].phase, t->bytes, t->messages, &info->traffic);
         }
     info->parameters = hl_graph_param_count(p->net);
+    for (int v = 0; v < p->lowered_values; v++)
+        if (p->value[v].slabs > info->slabs) info->slabs = p->value[v].slabs;
+    info->plain_bytes = p->plain_bytes;
+    info->plain_flops = p->plain_flops;
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
         if (s->kind != HL_STEP_OP) continue;
@@ -211,6 +217,14 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
     info->activation_bytes = p->arena_bytes;
     info->scratch_bytes = p->scratch_bytes;
     info->peak_bytes = info->weight_bytes + info->state_bytes + info->activation_bytes + info->scratch_bytes;
+}
+
+void hl_program_anew(const hl_program *p, int most, hl_str *out)
+{
+    int n = 0;
+    for (int v = 0; v < p->lowered_values; v++)
+        if (p->value[v].slabs > 0 && n++ < most) hl_str_addf(out, "%s%s", n > 1 ? ", " : "", p->value[v].name);
+    if (n > most) hl_str_addf(out, " and %d more", n - most);
 }
 
 static int ascending(const void *a, const void *b)

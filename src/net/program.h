@@ -73,14 +73,15 @@ typedef struct hl_compile_options {
     double huber_delta;
     hl_plan_mode plan;
     const char *plan_cache; /* file of measured choices, NULL = none */
-    size_t memory_limit;    /* 0 = none */
+    size_t memory_limit;    /* 0 = none; else values are made anew in slabs instead of stored until the program fits (economy.c), or HALO_ERR_NOMEM */
+    int slabs;              /* in so many; 0: as it takes */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
-    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower inplace margins
+    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace margins
                              * overlap choose fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
 } hl_compile_options;
@@ -187,6 +188,9 @@ typedef struct hl_program_info {
     halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */
     int ops;
     hl_traffic traffic; /* of a step of this rank */
+    int slabs;          /* with a memory limit: in so many values are made anew (hl_program_anew); 0: all are stored */
+    size_t plain_bytes; /* peak_bytes, were all stored... */
+    double plain_flops; /* ...and flops_step; of the first implementations */
 } hl_program_info;
 
 /* What the ranks that really ran this program sent since it was made. Not collective. */
@@ -207,6 +211,8 @@ typedef struct hl_op_info {
 
 void hl_program_info_get(const hl_program *program, hl_program_info *info);
 void hl_program_op(const hl_program *program, int i, hl_op_info *info);
+/* The names of the values that are not stored, the first `most` of them: "act1, act1.gradient and 3 more". */
+void hl_program_anew(const hl_program *program, int most, hl_str *out);
 /* Every run records each step's time while on (bench), the last 64 of them; off by default. Switching on forgets the old ones. */
 halo_status hl_program_time(hl_program *program, bool on);
 /* A readable text of values and steps. */

@@ -161,7 +161,8 @@ static halo_status merge(hl_program *p, hl_step *s)
 
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
-    if (!is_norm(s)) return HALO_OK;
+    const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */
+    if (!is_norm(s) || more) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
     double end = hl_now();

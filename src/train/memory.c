@@ -148,6 +148,13 @@ static void find_help(const hl_run *run, hl_forecast *f)
     if (!*f->help) add_key(f, "a smaller network");
 }
 
+void hl_forecast_help(hl_forecast *f, size_t limit)
+{
+    char others[sizeof(f->help)];
+    memcpy(others, f->help, sizeof(others));
+    snprintf(f->help, sizeof(f->help), "memory.limit=%.0fMiB, %.200s", (double)limit / 1048576, others);
+}
+
 halo_status hl_run_forecast(hl_run *run, hl_forecast *f)
 {
     said mine = {.node = hl_comm_place(run->ctx).node}, *all;

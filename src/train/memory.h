@@ -46,6 +46,8 @@ size_t hl_message_bytes(const hl_traffic *t);
 void hl_run_memory(struct hl_run *run, hl_memory *m);
 /* Gathers that of all ranks, and judges. Collective. */
 halo_status hl_run_forecast(struct hl_run *run, hl_forecast *f);
+/* A 'memory.limit' with which it would fit, as the first thing that would help. */
+void hl_forecast_help(hl_forecast *f, size_t limit);
 /* HALO_ERR_USAGE on all ranks where it does not fit, unless `memory.check` is off. Not collective. */
 halo_status hl_run_refuse(struct hl_run *run, const hl_forecast *f);
 

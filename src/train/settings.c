@@ -164,7 +164,8 @@ static const hl_key keys[] = {
     KEY("reduce.average.parameters", HL_SETTING_INT, reduce.average_steps, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see average"),
     KEY("reduce.stall", HL_SETTING_SECONDS, reduce.stall, .fallback = "5m", .none = "none",
         .help = "a rank that does not come on for this long is named, with the gradients it withholds where it can still tell, and the run fails, after two to four times as long at the most; none: wait for it"),
-    KEY("memory.limit", HL_SETTING_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB)"),
+    KEY("memory.limit", HL_SETTING_BYTES, memory_limit, .fallback = "none", .none = "none", .help = "most memory a rank may use (16GiB): what does not fit is made anew in slabs of the volume instead of being stored, or else nothing is begun"),
+    KEY("memory.slabs", HL_SETTING_INT, memory_slabs, .fallback = "auto", .none = "auto", .low = 1, .high = 1e6, .help = "how many slabs, where 'memory.limit' asks for them"),
     KEY("memory.check", HL_SETTING_BOOL, memory_check, .fallback = "true",
         .help = "refuse to begin where a node's ranks need more than its memory, or than their control group or Slurm allows; false: try all the same"),
 };

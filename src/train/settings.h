@@ -94,7 +94,7 @@ typedef struct hl_settings {
         double stall; /* seconds; -1: none */
         hl_words group_layers;
     } reduce;
-    int64_t memory_limit;
+    int64_t memory_limit, memory_slabs;
     bool memory_check;
 } hl_settings;
 

@@ -244,7 +244,7 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
     static const halo_layout layouts[] = {HALO_LAYOUTS, HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C};
     hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .accumulate = set->train.accumulate > 1, .loss = (halo_loss)set->loss,
                             .huber_delta = set->huber_delta, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
-                            .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .layout = layouts[set->layout],
+                            .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .slabs = (int)hl_max64(0, set->memory_slabs), .layout = layouts[set->layout],
                             .split_until = set->parallel.spatial_until};
     return o;
 }
@@ -274,6 +274,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
 {
     hl_compile_options o = hl_run_compile_options(&run->set, training);
     o.batch = hl_run_part(run);
+    o.memory_limit = training ? run->program_limit[0] : run->program_limit[1];
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
     return o;
@@ -309,32 +310,102 @@ static halo_status outline(hl_run *run, bool training, hl_program **program)
 
 halo_status hl_run_outline(hl_run *run, hl_program **program) { return outline(run, true, program); }
 
-/* Model and programs that take no memory. */
-static halo_status make_outlines(hl_run *run)
+static void forget_programs(hl_run *run)
 {
-    hl_optim_spec optim = hl_run_optim_spec(&run->set);
-    run->resident = hl_rss_bytes();
-    HL_TRY(hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model));
-    HL_TRY(outline(run, true, &run->train));
-    return run->source[HL_VALIDATION] ? outline(run, false, &run->eval) : HALO_OK;
+    hl_program_destroy(run->train);
+    hl_program_destroy(run->eval);
+    run->train = run->eval = NULL;
 }
 
 static void forget_outlines(hl_run *run)
 {
-    hl_program_destroy(run->train);
-    hl_program_destroy(run->eval);
+    forget_programs(run);
     hl_model_destroy(run->model);
-    run->train = run->eval = NULL;
     run->model = NULL;
+}
+
+/* Evaluation is to lie in the memory of training's activations. */
+static size_t evaluation_limit(const hl_run *run)
+{
+    hl_program_info i;
+    hl_program_info_get(run->train, &i);
+    return i.peak_bytes - i.scratch_bytes - i.image_bytes;
+}
+
+/* Programs that take no memory, within the limits. */
+static halo_status make_outline_programs(hl_run *run)
+{
+    HL_TRY(outline(run, true, &run->train));
+    if (run->program_limit[0] > 0) run->program_limit[1] = evaluation_limit(run);
+    return run->source[HL_VALIDATION] ? outline(run, false, &run->eval) : HALO_OK;
+}
+
+/* A rank may use `limit`: what is left of it for a program's weights, values and workspace. */
+static halo_status set_program_limit(hl_run *run, size_t limit)
+{
+    hl_memory m;
+    hl_program_info i;
+    hl_run_memory(run, &m);
+    hl_program_info_get(run->train, &i);
+    const size_t total = hl_memory_total(&m), beside = total - hl_min64((int64_t)total, (int64_t)i.peak_bytes);
+    if (total <= limit) return HALO_OK;
+    if (beside >= limit)
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'memory.limit' is %.0f MiB, of which input and output, messages and the program itself need %.0f", (double)limit / 1048576,
+                       (double)beside / 1048576);
+    run->program_limit[0] = limit - beside;
+    return HALO_OK;
+}
+
+/* Once more with the limit, where without one it is exceeded. */
+static halo_status make_outlines(hl_run *run, size_t limit)
+{
+    hl_optim_spec optim = hl_run_optim_spec(&run->set);
+    run->resident = hl_rss_bytes();
+    run->program_limit[0] = run->program_limit[1] = 0;
+    HL_TRY(hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model));
+    HL_TRY(make_outline_programs(run));
+    if (limit > 0) HL_TRY(set_program_limit(run, limit));
+    if (run->program_limit[0] == 0) return HALO_OK;
+    forget_programs(run);
+    return make_outline_programs(run);
+}
+
+/* The limit with which it would fit goes to the head of what would help. */
+static halo_status offer_limit(hl_run *run)
+{
+    hl_forecast f = run->forecast;
+    const size_t tenth = (size_t)1 << 27, limit = f.bound.bytes / (size_t)f.locals / tenth * tenth;
+    hl_memory m;
+    if (f.fits || run->set.memory_limit > 0 || limit == 0) return HALO_OK;
+    const bool can = make_outlines(run, limit) == HALO_OK;
+    if (can) hl_run_memory(run, &m);
+    if (can && hl_memory_total(&m) <= limit) hl_forecast_help(&run->forecast, limit);
+    forget_outlines(run);
+    run->program_limit[0] = run->program_limit[1] = 0;
+    return HALO_OK;
 }
 
 /* What training will need, before anything large is allocated. */
 static halo_status forecast(hl_run *run)
 {
-    halo_status st = hl_agree(run->ctx, make_outlines(run));
+    halo_status st = hl_agree(run->ctx, make_outlines(run, run->set.memory_limit > 0 ? (size_t)run->set.memory_limit : 0));
     if (st == HALO_OK) st = hl_run_forecast(run, &run->forecast);
     forget_outlines(run);
+    if (st == HALO_OK) st = offer_limit(run);
     return st == HALO_OK && !run->set.check ? hl_agree(run->ctx, hl_run_refuse(run, &run->forecast)) : st;
+}
+
+static void tell_anew(const hl_run *run)
+{
+    hl_program_info i;
+    hl_str names = {0};
+    hl_program_info_get(run->train, &i);
+    if (i.slabs == 0 || run->ctx->rank != 0) return;
+    hl_program_anew(run->train, 6, &names);
+    HL_INFO(run->ctx, "memory limit: %s %s made anew in %d slab%s, not stored: %.0f MiB instead of %.0f, %.1f %% more operations", names.s ? names.s : "",
+            strchr(names.s ? names.s : "", ',') ? "are" : "is", i.slabs, HL_S(i.slabs), (double)i.peak_bytes / 1048576, (double)i.plain_bytes / 1048576,
+            100 * (i.flops_step / i.plain_flops - 1));
+    hl_str_free(&names);
 }
 
 static halo_status make_programs(hl_run *run, hl_need need, const char *after)
@@ -345,6 +416,7 @@ static halo_status make_programs(hl_run *run, hl_need need, const char *after)
     if (need == HL_NEED_TRAINING) HL_TRY(compile_with_cache(run, true, after ? after : "fit", &run->train));
     if (need == HL_NEED_EVALUATION || run->source[HL_VALIDATION]) HL_TRY(compile_with_cache(run, false, after ? after : "fit", &run->eval));
     hl_give_back(); /* what measuring used */
+    if (run->train && !after) tell_anew(run);
     if (run->train && !after) HL_TRY(hl_program_bind(run->train, NULL));
     return run->eval && !after ? hl_program_bind(run->eval, run->train) : HALO_OK;
 }
@@ -384,6 +456,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     run->set = *set;
     run->at.best = INFINITY;
     run->schedule = make_schedule(set);
+    run->program_limit[0] = run->program_limit[1] = set->memory_limit > 0 ? (size_t)set->memory_limit : 0;
     halo_status st;
     HL_GOTO(st, hl_run_make_grid(run, after != NULL), destroy);
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);

@@ -109,6 +109,21 @@ static double slope_error(uint64_t seed, hl_model *m, hl_program *p, const small
     return fabs((up - down) / (2 * e) - dot) / fmax(sqrt(size), 1e-2);
 }
 
+/* Nothing stored that can be made anew, in one to five slabs, in two layouts. */
+static void check_slabs(uint64_t seed, hl_model *m, const small_data *d, const outcome *o, int64_t batch)
+{
+    double most = 0;
+    for (int slabs = 1; slabs <= 5; slabs += slabs < 3 ? 1 : 2) {
+        const hl_compile_switches off = {.slabs = slabs}, kept = {.slabs = slabs, .no_alone = true, .no_inplace = true};
+        outcome plain = other_way(m, d, off, seed % 2, HALO_NCDHW, batch), blocked = other_way(m, d, kept, !(seed % 2), HALO_NCDHW8C, batch);
+        most = fmax(most, fmax(distance(&plain, o), distance(&blocked, o)));
+        if (!(distance(&plain, o) <= 1e-10 && distance(&blocked, o) <= 1e-10)) most = INFINITY;
+        free(plain.gradient);
+        free(blocked.gradient);
+    }
+    tap_ok(most <= 1e-10, "seed %d: made anew in 1, 2, 3 and 5 slabs, %.1e", (int)seed, most);
+}
+
 static void check_seed(uint64_t seed, bool print)
 {
     static const hl_compile_switches all = {.no_fuse = true,
@@ -147,6 +162,7 @@ static void check_seed(uint64_t seed, bool print)
                "seed %d, %d layers: slope %.1e, rearranged %.1e%s, other layouts %.1e", (int)seed,
                net->layers, slope, bits,
                same_bits(&off, &margins) && same_bits(&off, &kept) ? "" : " (bits differ)", e);
+        check_slabs(seed, m, &d, &o, batch);
         free(off.gradient);
         free(margins.gradient);
         free(kept.gradient);

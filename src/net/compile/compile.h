@@ -15,12 +15,17 @@ halo_status hl_pass_place(hl_program *p);         /* blocks, margins of activati
 halo_status hl_pass_differentiate(hl_program *p); /* gradients, backward steps of whole layers */
 halo_status hl_pass_precision(hl_program *p);     /* a dtype per value */
 halo_status hl_pass_lower(hl_program *p);         /* layers to ops, fused where the backend can */
+halo_status hl_pass_slabs(hl_program *p);         /* loops over slabs that make anew what is not stored */
 halo_status hl_pass_inplace(hl_program *p);       /* outputs that may overwrite an input */
 halo_status hl_pass_margins(hl_program *p);       /* the ops that write margins */
 halo_status hl_pass_overlap(hl_program *p);       /* transfers between ranks behind computing */
 halo_status hl_pass_choose(hl_program *p);        /* layouts and implementations */
 halo_status hl_pass_fit(hl_program *p);           /* lifetimes and slots */
 halo_status hl_pass_bind(hl_program *p);          /* buffers, plans, addresses */
+
+/* slabs.c: the axis that is cut, 0 to 2; whether a value, after `lower`, can be made anew in slabs instead of being stored. */
+int hl_slab_axis(const hl_program *p);
+bool hl_may_be_transient(const hl_program *p, int value);
 
 /* Which layers work on blocks (distribute.c); part of `place`. */
 halo_status hl_distribute(hl_program *p);

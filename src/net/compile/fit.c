@@ -156,19 +156,6 @@ static bool over_limit(const hl_program *p, size_t arena)
     return p->opt.memory_limit > 0 && total(p, arena) > p->opt.memory_limit;
 }
 
-static halo_status check_limit(hl_program *p)
-{
-    const double mib = 1024.0 * 1024.0;
-    if (!over_limit(p, p->arena_bytes)) return HALO_OK;
-    return hl_fail(p->ctx, HALO_ERR_NOMEM,
-                   "'%s' at batch %" PRId64 " needs %.1f MiB: weights %.1f, optimiser state %.1f, "
-                   "activations %.1f, scratch %.1f; the limit is %.1f MiB",
-                   p->net->name, p->opt.batch, (double)total(p, p->arena_bytes) / mib,
-                   (double)(hl_model_weight_bytes(p->model) + p->image_bytes) / mib,
-                   (double)hl_model_state_bytes(p->model) / mib, (double)p->arena_bytes / mib,
-                   (double)p->scratch_bytes / mib, (double)p->opt.memory_limit / mib);
-}
-
 /* Margins that stay zero by themselves need no op. */
 static void drop_margin_steps(hl_program *p)
 {
@@ -204,6 +191,5 @@ halo_status hl_pass_fit(hl_program *p)
     find_alone(p, best);
     drop_margin_steps(p);
     find_lifetimes(p);
-    HL_TRY(place(p, &p->arena_bytes));
-    return check_limit(p);
+    return place(p, &p->arena_bytes);
 }

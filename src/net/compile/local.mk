@@ -22,6 +22,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/differentiate.c \
 	src/net/compile/distribute.c \
 	src/net/compile/forms.c \
+	src/net/compile/economy.c \
 	src/net/compile/fit.c \
 	src/net/compile/forward.c \
 	src/net/compile/fuse.c \
@@ -33,5 +34,6 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/pooled.c \
 	src/net/compile/precision.c \
 	src/net/compile/shape.c \
+	src/net/compile/slabs.c \
 	src/net/compile/transposed.c \
 	src/net/compile/update.c

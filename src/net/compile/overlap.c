@@ -63,7 +63,7 @@ static void finish_late(hl_program *p, int i)
 static bool can_cut(const hl_step *s, int value)
 {
     if (s->kind != HL_STEP_OP || s->phase != HL_PHASE_FORWARD || s->use[HALO_X].value != value || !s->use[HALO_X].near) return false;
-    return s->desc.kind == HALO_OP_CONV_FWD || s->desc.kind == HALO_OP_CONV_POOL_FWD || s->desc.kind == HALO_OP_POOL_FWD;
+    return s->slabs == 0 && (s->desc.kind == HALO_OP_CONV_FWD || s->desc.kind == HALO_OP_CONV_POOL_FWD || s->desc.kind == HALO_OP_POOL_FWD);
 }
 
 /* Outputs along an axis whose windows need no margin. */

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * economy.c -- a program that keeps to the memory limit: which values are not stored, and in how many slabs they are made anew (slabs.c).
+ *
+ * Compiling up to `fit` allocates nothing, so that ways are tried: round by round, from the program in which everything is stored, one more value of the largest
+ * that are there at the moment of the peak is given up, or the number of slabs is doubled; the one of those that saves most bytes for the operations that it
+ * adds. Of ways that fit the one with the fewest operations ends the search. Trials use the first implementation of each op and belong to this process alone;
+ * the program itself is then compiled as it was asked for, and where measured implementations want more memory than the first ones the search goes on.
+ */
+#include "net/compile/compile.h"
+
+#include "comm/comm.h"
+
+enum { CANDIDATES = 6, ROUNDS = 48, FIRST_SLABS = 4, LEAST_CELLS = 4, ATTEMPTS = 4 };
+
+/* So many times the bytes are worth all operations of a step. */
+#define DEAR 20.0
+
+typedef struct search {
+    hl_model *model;
+    hl_compile_options opt; /* of trials */
+    hl_compile_switches off;
+    const hl_program *lowered; /* the steps whose values may be given up */
+    bool *may;
+    hl_economy now;
+    int slabs, most_slabs;
+    bool any;
+    size_t plain_bytes, bytes, limit;
+    double plain_flops, flops;
+} search;
+
+/* One thing to give up. */
+typedef struct candidate {
+    int value;      /* of the program now; -1: twice as many slabs */
+    size_t peak;    /* bytes at the peak */
+    size_t bytes;   /* of the program then */
+    double flops;
+} candidate;
+
+static halo_status compile_trial(const search *s, const char *after, const hl_economy *e, hl_program **p)
+{
+    hl_compile_options o = s->opt;
+    o.after = after;
+    return hl_compile_one(s->model, &o, s->off, e, p);
+}
+
+static halo_status trial(const search *s, const hl_economy *e, size_t *bytes, double *flops)
+{
+    hl_program *p;
+    hl_program_info info;
+    HL_TRY(compile_trial(s, "fit", e, &p));
+    hl_program_info_get(p, &info);
+    *bytes = info.peak_bytes;
+    *flops = info.flops_step;
+    hl_program_destroy(p);
+    return HALO_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------- candidates */
+
+static bool live(const hl_value *v, int step) { return v->region == HL_REGION_ARENA && !v->dead && (v->alone || (v->first <= step && step <= v->last)); }
+
+static int peak_step(const hl_program *p)
+{
+    size_t most = 0;
+    int at = 0;
+    for (int i = 0; i < p->steps; i++) {
+        size_t sum = 0;
+        for (int v = 0; v < p->values; v++) sum += live(&p->value[v], i) ? p->value[v].bytes : 0;
+        if (sum > most) {
+            most = sum;
+            at = i;
+        }
+    }
+    return at;
+}
+
+/* The value that lies where v does: others may have been merged into it. */
+static int survivor(const hl_program *p, int v)
+{
+    while (p->value[v].into >= 0) v = p->value[v].into;
+    return v;
+}
+
+static bool can_give_up(const search *s, const hl_program *p, int value)
+{
+    for (int v = 0; v < s->now.values; v++)
+        if (survivor(p, v) == value && (s->now.parts[v] > 0 || !s->may[v])) return false;
+    return value < s->now.values;
+}
+
+static void insert(candidate *list, int *n, candidate c)
+{
+    int at = *n < CANDIDATES ? (*n)++ : CANDIDATES;
+    while (at > 0 && list[at - 1].peak < c.peak) {
+        if (at < CANDIDATES) list[at] = list[at - 1];
+        at--;
+    }
+    if (at < CANDIDATES) list[at] = c;
+}
+
+static int list_candidates(const search *s, const hl_program *p, candidate *list)
+{
+    int n = 0, at = peak_step(p);
+    for (int v = 0; v < s->now.values; v++)
+        if ((live(&p->value[v], at) || s->bytes <= s->limit) && can_give_up(s, p, v)) insert(list, &n, (candidate){.value = v, .peak = p->value[v].bytes});
+    if (s->any && 2 * s->slabs <= s->most_slabs) list[n++] = (candidate){.value = -1};
+    return n;
+}
+
+/* The parts of `now` with the candidate, into e. */
+static void give_up(const search *s, const hl_program *p, const candidate *c, hl_economy *e)
+{
+    const int slabs = c->value < 0 ? 2 * s->slabs : s->slabs;
+    for (int v = 0; v < e->values; v++) {
+        bool more = c->value >= 0 && survivor(p, v) == c->value;
+        e->parts[v] = more || s->now.parts[v] > 0 ? slabs : 0;
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- the search */
+
+static double worth(const search *s, const candidate *c)
+{
+    double saved = (double)s->bytes - (double)c->bytes, added = fmax(0, c->flops - s->flops) / s->plain_flops;
+    return saved / (1 + DEAR * added);
+}
+
+static const candidate *better(const search *s, const candidate *best, const candidate *c)
+{
+    if (c->bytes >= s->bytes) return best;
+    if (!best) return c;
+    const bool fits[2] = {best->bytes <= s->limit, c->bytes <= s->limit};
+    if (fits[0] != fits[1]) return fits[1] ? c : best;
+    if (fits[0]) return c->flops < best->flops ? c : best;
+    return worth(s, c) > worth(s, best) ? c : best;
+}
+
+static halo_status take(search *s, const hl_program *p, const candidate *c)
+{
+    hl_economy e = {.values = s->now.values};
+    HL_TRY(hl_calloc(s->model->ctx, (size_t)e.values, sizeof(*e.parts), "what is not stored", &e.parts));
+    give_up(s, p, c, &e);
+    free(s->now.parts);
+    s->now = e;
+    s->slabs = c->value < 0 ? 2 * s->slabs : s->slabs;
+    s->any = true;
+    s->bytes = c->bytes;
+    s->flops = c->flops;
+    return HALO_OK;
+}
+
+static halo_status try_all(search *s, const hl_program *p, candidate *list, int n, const candidate **best)
+{
+    hl_economy e = {.values = s->now.values};
+    halo_status st = HALO_OK;
+    *best = NULL;
+    HL_TRY(hl_calloc(s->model->ctx, (size_t)e.values, sizeof(*e.parts), "what is not stored", &e.parts));
+    for (int i = 0; i < n && st == HALO_OK; i++) {
+        give_up(s, p, &list[i], &e);
+        st = trial(s, &e, &list[i].bytes, &list[i].flops);
+        if (st == HALO_OK) *best = better(s, *best, &list[i]);
+    }
+    free(e.parts);
+    return st;
+}
+
+/* Of ways that fit, one with fewer operations: what is stored for the next loop's sake can make it one loop more. */
+static const candidate *cheaper(const search *s, const candidate *list, int n)
+{
+    const candidate *best = NULL;
+    for (int i = 0; i < n; i++)
+        if (list[i].bytes <= s->limit && list[i].flops < (best ? best->flops : s->flops)) best = &list[i];
+    return best;
+}
+
+static halo_status one_round(search *s, bool *more)
+{
+    candidate list[CANDIDATES + 1];
+    const candidate *best = NULL;
+    hl_program *p;
+    HL_TRY(compile_trial(s, "fit", &s->now, &p));
+    const int n = list_candidates(s, p, list);
+    const bool fits = s->bytes <= s->limit;
+    halo_status st = try_all(s, p, list, n, &best);
+    if (fits) best = cheaper(s, list, n);
+    *more = best != NULL;
+    if (st == HALO_OK && best) st = take(s, p, best);
+    hl_program_destroy(p);
+    return st;
+}
+
+static halo_status seek(search *s)
+{
+    bool more = true;
+    for (int i = 0; i < ROUNDS && more && (s->bytes > s->limit || s->any); i++) HL_TRY(one_round(s, &more));
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- begin, end */
+
+static halo_status begin(search *s, hl_program **lowered)
+{
+    const hl_program *p;
+    HL_TRY(compile_trial(s, "slabs", NULL, lowered));
+    p = *lowered;
+    s->now.values = p->values;
+    s->most_slabs = (int)hl_max64(1, p->value[p->y[0]].ext[HALO_D + hl_slab_axis(p)] / LEAST_CELLS);
+    if (s->slabs > s->most_slabs) s->slabs = s->most_slabs;
+    HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->may), "what may not be stored", &s->may));
+    HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->now.parts), "what is not stored", &s->now.parts));
+    for (int v = 0; v < p->values; v++) s->may[v] = hl_may_be_transient(p, v);
+    return HALO_OK;
+}
+
+static void end(search *s, hl_program *lowered)
+{
+    hl_program_destroy(lowered);
+    free(s->may);
+    free(s->now.parts);
+}
+
+/* What a program needs beyond the limit, the most of all processes that compile together. */
+static halo_status excess_of(const hl_compile_options *o, const hl_program *p, size_t *excess)
+{
+    hl_program_info info;
+    hl_program_info_get(p, &info);
+    double over = info.peak_bytes > o->memory_limit ? (double)(info.peak_bytes - o->memory_limit) : 0;
+    if (o->team && hl_grid_split(&o->team->grid)) HL_TRY(hl_comm_max(o->team->group, &over, 1));
+    *excess = (size_t)over;
+    return HALO_OK;
+}
+
+static halo_status too_large(const hl_program *p)
+{
+    const double mib = 1048576;
+    hl_program_info i;
+    hl_program_info_get(p, &i);
+    return hl_fail(p->ctx, HALO_ERR_NOMEM,
+                   "'%s' at batch %" PRId64 " needs %.1f MiB%s: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f; the limit is %.1f MiB",
+                   p->net->name, p->opt.batch, (double)i.peak_bytes / mib, p->lowered_values < p->values ? " at least" : "", (double)i.weight_bytes / mib,
+                   (double)i.state_bytes / mib, (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)p->opt.memory_limit / mib);
+}
+
+/* The program as it was asked for, with what the search found; measured implementations may need more than the first ones, then once more with less. */
+static halo_status compile_within(search *s, const hl_compile_options *o, hl_program **program)
+{
+    size_t excess = 0;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        HL_TRY(seek(s));
+        HL_TRY(hl_compile_one(s->model, o, s->off, &s->now, program));
+        halo_status st = excess_of(o, *program, &excess);
+        if (st == HALO_OK && excess == 0) return HALO_OK;
+        if (st == HALO_OK && i + 1 == ATTEMPTS) st = too_large(*program);
+        if (st != HALO_OK || s->bytes > s->limit) {
+            if (st == HALO_OK) st = too_large(*program);
+            hl_program_destroy(*program);
+            return st;
+        }
+        hl_program_destroy(*program);
+        s->limit -= excess < s->limit ? excess : s->limit;
+    }
+    return HALO_OK;
+}
+
+/* Passes before those that know sizes have nothing to save. */
+static bool sized(const char *after) { return !after || strcmp(after, "fit") == 0 || strcmp(after, "bind") == 0; }
+
+static halo_status everything(search *s)
+{
+    for (int v = 0; v < s->now.values; v++) s->now.parts[v] = s->may[v] ? s->off.slabs : 0;
+    return HALO_OK;
+}
+
+halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program)
+{
+    search s = {.model = model, .opt = *options, .off = off, .slabs = options->slabs > 0 ? options->slabs : FIRST_SLABS, .limit = options->memory_limit};
+    hl_program *lowered = NULL;
+    if ((s.limit == 0 && off.slabs == 0) || !sized(options->after)) return hl_compile_one(model, options, off, NULL, program);
+    s.opt.plan = HL_PLAN_FIXED;
+    s.opt.plan_cache = NULL;
+    s.opt.beside = NULL;
+    if (options->team) s.opt.grid = options->team->grid;
+    s.opt.team = NULL;
+    halo_status st = begin(&s, &lowered);
+    if (st == HALO_OK && options->slabs > 0) s.most_slabs = s.slabs;
+    if (st == HALO_OK) st = trial(&s, NULL, &s.plain_bytes, &s.plain_flops);
+    s.bytes = s.plain_bytes;
+    s.flops = s.plain_flops;
+    if (st == HALO_OK && off.slabs > 0) {
+        st = everything(&s);
+        if (st == HALO_OK) st = hl_compile_one(model, options, off, &s.now, program);
+    } else if (st == HALO_OK) {
+        st = compile_within(&s, options, program);
+    }
+    if (st == HALO_OK && (s.any || off.slabs > 0)) {
+        (*program)->plain_bytes = s.plain_bytes;
+        (*program)->plain_flops = s.plain_flops;
+    }
+    end(&s, lowered);
+    return st;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slabs.c -- values that are never there as a whole. Which they are `economise` decides (economy.c), when the memory limit asks for it.
+ *
+ * Steps that make such a *transient* value alone are taken out of the program. A step that reads one and leaves something that stays (a *sink*: what is stored,
+ * sums over the volume, gradients of weights) becomes a loop over slabs of the volume, virtual ranks in time: each turn first makes the parts of transient
+ * values that the sink's slab needs, margins included, by the steps that were taken out, cut to those cells:
+ *
+ *     conv1 -> act -> pool   |   pool' -> act' -> conv1 weights'      become, with a and a's gradient transient,
+ *     for each slab { a = conv1(x); p[slab] = pool(a) }   |   for each slab { a = conv1(x); g = pool'(dp); g = act'(a, g); dw += conv1 weights'(x, g) }
+ *
+ * One slab of all is recomputation (Griewank & Walther 2000; Chen et al., "Training deep nets with sublinear memory cost", 2016). Sinks side by side share a
+ * loop unless one needs all of what another leaves, as the application of a batch norm needs its statistics. The loops are unrolled: every turn has steps and
+ * values of its own, which `fit` lays into the same bytes.
+ *
+ * Cells are counted within this process's block. A part's window is the layer's with the padding moved by where its operands begin: pad + x.lo - stride y.lo.
+ */
+#include "net/compile/compile.h"
+
+#define BIT(role) (1u << (role))
+#define EACH_ROLE(r) (halo_role r = (halo_role)0; r < HALO_ROLES; r = (halo_role)(r + 1))
+
+/* How the cells of an op's operands hang together: `drive` is what a part is about, the others follow from it. */
+typedef struct relation {
+    bool known;
+    halo_role drive;
+    unsigned same;  /* the same cells */
+    unsigned need;  /* those that the windows of `drive` hold */
+    unsigned reach; /* those whose windows hold cells of `drive` */
+} relation;
+
+static const relation relations[HALO_OP_KINDS] = {
+    [HALO_OP_CONV_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
+    [HALO_OP_CONV_BWD_DATA] = {true, HALO_DX, 0, 0, BIT(HALO_DY)},
+    [HALO_OP_CONV_BWD_WEIGHTS] = {true, HALO_DY, 0, BIT(HALO_X), 0},
+    [HALO_OP_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
+    [HALO_OP_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_AUX)},
+    [HALO_OP_CONV_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
+    [HALO_OP_ACT_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_Y) | BIT(HALO_AUX)},
+    [HALO_OP_NORM_STATS] = {true, HALO_X, 0, 0, 0},
+    [HALO_OP_NORM_APPLY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
+    [HALO_OP_NORM_BWD_STATS] = {true, HALO_DY, BIT(HALO_X), 0, 0},
+    [HALO_OP_NORM_BWD_APPLY] = {true, HALO_DX, BIT(HALO_X) | BIT(HALO_DY), 0, 0},
+    [HALO_OP_ACT_FWD] = {true, HALO_Y, BIT(HALO_X), 0, 0},
+    [HALO_OP_ACT_BWD] = {true, HALO_DX, BIT(HALO_Y) | BIT(HALO_DY), 0, 0},
+    [HALO_OP_ADD] = {true, HALO_Y, BIT(HALO_X) | BIT(HALO_X2), 0, 0},
+    [HALO_OP_COPY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
+    [HALO_OP_DROPOUT] = {true, HALO_Y, BIT(HALO_X), 0, 0},
+    [HALO_OP_BIAS_BWD] = {true, HALO_DY, 0, 0, 0},
+};
+
+static unsigned operands_of(const relation *k) { return BIT(k->drive) | k->same | k->need | k->reach; }
+
+int hl_slab_axis(const hl_program *p) { return p->value[p->y[0]].whole[0] > 1 ? 0 : 1; }
+
+/* ----------------------------------------------------------------------------------------------- what may be cut */
+
+/* Between an op's long and its short operand; of a convolution that pools too, what one pooled cell needs. */
+static hl_window1 window_of(const halo_op_desc *d, int a)
+{
+    const hl_window1 w = {d->window.kernel[a], d->window.stride[a], d->window.pad_lo[a], d->window.dilation[a]};
+    if (d->kind != HALO_OP_CONV_POOL_FWD) return w;
+    return (hl_window1){w.l * (w.k - 1) + 1 + (d->pool_side[a] - 1) * w.s, w.s * d->pool_side[a], w.p, 1};
+}
+
+/* The windows of a pool, one beside the other. Those of its backward have to be whole, as their cells are counted. */
+static bool tiles(const hl_step *s, int a)
+{
+    const hl_window1 w = window_of(&s->desc, a);
+    return w.k == w.s && w.l == 1;
+}
+
+static bool can_cut(const hl_step *s, int a)
+{
+    const relation *k = &relations[s->desc.kind];
+    if (s->kind != HL_STEP_OP || (s->phase != HL_PHASE_FORWARD && s->phase != HL_PHASE_BACKWARD) || !k->known) return false;
+    for EACH_ROLE(r) {
+        const hl_use *u = &s->use[r];
+        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
+        if (u->flat || u->rows > 1 || u->grow[a][0] || u->grow[a][1] || u->ext[a]) return false;
+    }
+    return true;
+}
+
+/* What it writes beside the value is none that is stored cell by cell: of that some cells might never be asked for. */
+static bool writes_alone(const hl_step *s, halo_role role)
+{
+    const relation *k = &relations[s->desc.kind];
+    for EACH_ROLE(r)
+        if (r != role && (operands_of(k) & BIT(r)) && hl_step_writes(s, r)) return false;
+    return role == k->drive;
+}
+
+static bool may_be_used(const hl_step *s, int value, int a)
+{
+    for EACH_ROLE(r) {
+        if (s->use[r].value != value) continue;
+        if (!can_cut(s, a) || !(operands_of(&relations[s->desc.kind]) & BIT(r))) return false;
+        if (hl_step_writes(s, r) && !writes_alone(s, r)) return false;
+        if (s->desc.kind == HALO_OP_POOL_BWD && r != HALO_DX && !tiles(s, a)) return false;
+    }
+    return true;
+}
+
+bool hl_may_be_transient(const hl_program *p, int value)
+{
+    const hl_value *v = &p->value[value];
+    const int a = hl_slab_axis(p);
+    if (v->dead || v->forever || (v->kind != HL_VALUE_ACTIVATION && v->kind != HL_VALUE_GRADIENT)) return false;
+    if (value == p->y[0] || value == p->y[p->net->layers - 1] || v->ext[HALO_D + a] < 2) return false;
+    if (v->near_any || ((v->margin[a][0] || v->margin[a][1]) && v->mode[a] != HALO_MARGIN_ZERO)) return false;
+    for (int i = 0; i < p->steps; i++)
+        if (!may_be_used(&p->step[i], value, a)) return false;
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------------- the rewriting */
+
+typedef struct slabs {
+    hl_program *p;
+    int axis;
+    const hl_step *step; /* as they were lowered */
+    int n;
+    const int *parts;   /* [values]: 0 = stored */
+    int values;
+    const hl_step **pool; /* [values]: the backward of a pool that writes it; NULL: none */
+    hl_range *wanted;   /* [values]: cells of a transient value in this turn */
+    hl_range *core;     /* [values]: those of them that are read; the others fill up windows of a pool's backward, and lack what other windows add */
+    int *copy;          /* [values]: and the value that holds them */
+    bool *told;         /* [n]: what the step does once in all is done */
+    bool *in_turn;      /* [n] */
+} slabs;
+
+static bool transient(const slabs *b, int value) { return value >= 0 && value < b->values && b->parts[value] > 0; }
+
+static bool touches(const slabs *b, const hl_step *s, bool writing)
+{
+    for EACH_ROLE(r)
+        if (transient(b, s->use[r].value) && (writing ? hl_step_writes(s, r) : hl_step_reads(s, r))) return true;
+    return false;
+}
+
+static bool makes_transient(const slabs *b, const hl_step *s) { return touches(b, s, true); }
+static bool is_sink(const slabs *b, const hl_step *s) { return !makes_transient(b, s) && touches(b, s, false); }
+
+static int64_t extent(const slabs *b, int value) { return b->p->value[value].ext[HALO_D + b->axis]; }
+
+/* Where a use of stored or transient cells ends, margins that are true included. */
+static hl_range readable(const slabs *b, const hl_use *u) { return (hl_range){-u->margin[b->axis][0], extent(b, u->value) + u->margin[b->axis][1]}; }
+
+static int64_t floor_to(int64_t x, int64_t tile)
+{
+    int64_t at = x % tile;
+    return x - (at < 0 ? at + tile : at);
+}
+
+/* Windows that hold one of the cells; those that do not exist may be margin. */
+static hl_range reach(hl_range in, hl_window1 w)
+{
+    int64_t first = in.lo + w.p - w.l * (w.k - 1), last = in.hi - 1 + w.p;
+    return (hl_range){-floor_to(-first, w.s) / w.s, floor_to(last, w.s) / w.s + 1};
+}
+
+static hl_range hull(hl_range a, hl_range b)
+{
+    if (hl_range_len(a) == 0) return b;
+    return hl_range_len(b) == 0 ? a : (hl_range){hl_min64(a.lo, b.lo), hl_max64(a.hi, b.hi)};
+}
+
+/* The windows of a pool's backward that reach the cells. */
+static hl_range windows_of(const slabs *b, const hl_step *pool, hl_range cells)
+{
+    return hl_range_meet(reach(cells, window_of(&pool->desc, b->axis)), (hl_range){0, extent(b, pool->use[HALO_DY].value)});
+}
+
+static void want(slabs *b, int value, hl_range r)
+{
+    const hl_range all = {0, extent(b, value)};
+    const hl_step *pool = b->pool[value];
+    r = b->core[value] = hull(b->core[value], hl_range_meet(r, all));
+    if (pool && hl_range_len(r) > 0) r = hull(r, hl_range_meet(hl_window_need(windows_of(b, pool, r), window_of(&pool->desc, b->axis)), all));
+    b->wanted[value] = r;
+}
+
+/* With one cell of the value at least: an op whose windows lie wholly in margin or padding gets one that it does not look at. */
+static hl_range some(hl_range r, hl_range within, int64_t n)
+{
+    r = hl_range_meet(r, within);
+    if (hl_range_len(r) == 0) r.lo = r.hi = hl_min64(hl_max64(r.lo, 0), n - 1);
+    return (hl_range){hl_min64(r.lo, n - 1), hl_max64(r.hi, hl_max64(r.lo, 0) + 1)};
+}
+
+/* The cells of each operand for the part of a step that is about `drive`. */
+static void ranges_of(const slabs *b, const hl_step *s, hl_range drive, hl_range out[HALO_ROLES])
+{
+    const relation *k = &relations[s->desc.kind];
+    const hl_window1 w = window_of(&s->desc, b->axis);
+    for EACH_ROLE(r) {
+        const hl_use *u = &s->use[r];
+        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
+        hl_range want = k->need & BIT(r) ? hl_window_need(drive, w) : k->reach & BIT(r) ? reach(drive, w) : drive;
+        if (s->desc.kind == HALO_OP_POOL_BWD && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_of(b, s, b->core[s->use[HALO_DX].value]);
+        out[r] = r == k->drive ? drive : some(want, readable(b, u), extent(b, u->value));
+    }
+}
+
+/* Where a part begins: of a pool's backward, with a window. */
+static int64_t begin_of(const slabs *b, const hl_step *s, int part, int parts)
+{
+    const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value), at = n * part / parts;
+    const hl_window1 w = window_of(&s->desc, b->axis);
+    return s->desc.kind == HALO_OP_POOL_BWD && part > 0 && part < parts ? hl_max64(0, floor_to(at + w.p, w.s) - w.p) : at;
+}
+
+static hl_range drive_of(const slabs *b, const hl_step *s, int part, int parts)
+{
+    return (hl_range){begin_of(b, s, part, parts), begin_of(b, s, part + 1, parts)};
+}
+
+static void want_inputs(slabs *b, const hl_step *s, hl_range drive)
+{
+    hl_range range[HALO_ROLES];
+    ranges_of(b, s, drive, range);
+    for EACH_ROLE(r)
+        if (transient(b, s->use[r].value) && (operands_of(&relations[s->desc.kind]) & BIT(r))) want(b, s->use[r].value, range[r]);
+}
+
+/* ---------------------------------------------------------------------------------------------- one part of a step */
+
+static halo_status new_copy(slabs *b, int value)
+{
+    const hl_range r = b->wanted[value];
+    int at;
+    HL_TRY(hl_value_like(b->p, value, b->p->value[value].kind, b->p->value[value].layer, "", &at));
+    hl_value *v = &b->p->value[at];
+    const hl_value *of = &b->p->value[value];
+    memcpy(v->name, of->name, sizeof(v->name));
+    memcpy(v->margin, of->margin, sizeof(v->margin));
+    memcpy(v->mode, of->mode, sizeof(v->mode));
+    if (r.lo > 0) v->margin[b->axis][0] = 0;
+    if (r.hi < extent(b, value)) v->margin[b->axis][1] = 0;
+    v->lo[b->axis] += r.lo;
+    v->ext[HALO_D + b->axis] = hl_range_len(r);
+    b->copy[value] = at;
+    return HALO_OK;
+}
+
+/* Of a value from `base` on, n cells long: cells beyond these are margin. */
+static void cut_use(hl_use *u, int axis, hl_range r, int64_t base, int64_t n)
+{
+    const hl_range inside = hl_range_meet((hl_range){r.lo - base, r.hi - base}, (hl_range){0, n});
+    u->margin[axis][0] = hl_max64(0, base - r.lo);
+    u->margin[axis][1] = hl_max64(0, r.hi - base - n);
+    u->lo[axis] = inside.lo;
+    u->ext[axis] = hl_range_len(inside);
+    if (u->ext[axis] == n) u->lo[axis] = u->ext[axis] = 0;
+}
+
+/* What a step does for all parts at once: running statistics; of a norm, gradients that were summed before. */
+static bool once(const hl_step *s, halo_role r)
+{
+    if (r == HALO_RUN) return !s->desc.inference;
+    return s->desc.kind == HALO_OP_NORM_BWD_APPLY && (r == HALO_DW || r == HALO_DB);
+}
+
+/* What parts add up to. */
+static bool adds_up(halo_op_kind kind)
+{
+    return kind == HALO_OP_CONV_BWD_WEIGHTS || kind == HALO_OP_BIAS_BWD || kind == HALO_OP_NORM_STATS || kind == HALO_OP_NORM_BWD_STATS;
+}
+
+static halo_status add_part(slabs *b, int i, hl_range drive, hl_phase phase, int part, int parts)
+{
+    hl_range range[HALO_ROLES];
+    HL_TRY(hl_step_again(b->p, &b->step[i]));
+    hl_step *s = &b->p->step[b->p->steps - 1];
+    const relation *k = &relations[s->desc.kind];
+    int64_t begins[2] = {0, 0}; /* of the operand that windows lie on, and of their own */
+    ranges_of(b, s, drive, range);
+    for EACH_ROLE(r) {
+        hl_use *u = &s->use[r];
+        if (once(s, r) && b->told[i]) u->value = -1;
+        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
+        const bool moved = transient(b, u->value);
+        const hl_range all = moved ? b->wanted[u->value] : (hl_range){0, extent(b, u->value)};
+        const int64_t first = hl_max64(range[r].lo, 0);
+        if (r == HALO_X || r == HALO_DX) begins[0] = first;
+        if (r == HALO_Y || r == HALO_DY) begins[1] = first;
+        if (moved) u->value = b->copy[u->value];
+        cut_use(u, b->axis, range[r], all.lo, hl_range_len(all));
+    }
+    if (k->need | k->reach) s->desc.window.pad_lo[b->axis] += begins[0] - begins[1] * window_of(&s->desc, b->axis).s;
+    if (s->desc.kind == HALO_OP_DROPOUT) s->desc.global_lo[HALO_D + b->axis] += drive.lo;
+    s->phase = phase;
+    s->slab = part;
+    s->slabs = parts;
+    if (adds_up(s->desc.kind)) s->desc.accumulate = s->desc.accumulate || part > 0;
+    b->told[i] = true;
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ sinks that share a loop */
+
+/* Marks the steps before `sink` that make what it reads, and what makes what these read... */
+static void mark_makers(slabs *b, int sink)
+{
+    memset(b->in_turn, 0, (size_t)b->n * sizeof(*b->in_turn));
+    for (int v = 0; v < b->values; v++) b->wanted[v] = (hl_range){0, 0};
+    for (int i = sink; i >= 0; i--) {
+        const hl_step *s = &b->step[i];
+        bool needed = i == sink;
+        for EACH_ROLE(r)
+            if (i != sink && transient(b, s->use[r].value) && hl_step_writes(s, r)) needed = needed || b->wanted[s->use[r].value].hi > 0;
+        if (!needed) continue;
+        b->in_turn[i] = true;
+        for EACH_ROLE(r)
+            if (transient(b, s->use[r].value)) b->wanted[s->use[r].value].hi = 1;
+    }
+}
+
+/* Whether a step reads something stored that `by` writes. */
+static bool reads_from(const slabs *b, const hl_step *s, const hl_step *by)
+{
+    for EACH_ROLE(r)
+        for EACH_ROLE(q)
+            if (hl_step_writes(by, q) && s->use[r].value == by->use[q].value && !transient(b, by->use[q].value) && hl_step_reads(s, r)) return true;
+    return false;
+}
+
+/* Sinks first to last share a loop; may this one, too? */
+static bool may_join(slabs *b, int first, int last, int sink)
+{
+    if (b->step[sink].phase != b->step[first].phase) return false;
+    mark_makers(b, sink);
+    for (int i = 0; i <= sink; i++)
+        for (int k = first; k <= last && b->in_turn[i]; k++)
+            if (is_sink(b, &b->step[k]) && reads_from(b, &b->step[i], &b->step[k])) return false;
+    return true;
+}
+
+/* The last sink of the loop that begins with `first`. */
+static int last_of_loop(slabs *b, int first)
+{
+    int last = first;
+    for (int i = first + 1; i < b->n; i++) {
+        if (makes_transient(b, &b->step[i])) continue;
+        if (!is_sink(b, &b->step[i]) || !may_join(b, first, last, i)) break;
+        last = i;
+    }
+    return last;
+}
+
+/* So many that none is empty. */
+static int64_t most_parts(const slabs *b, const hl_step *s)
+{
+    const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value);
+    return s->desc.kind == HALO_OP_POOL_BWD ? hl_max64(1, n / s->desc.window.stride[b->axis] - 1) : n;
+}
+
+static int parts_of_loop(slabs *b, int first, int last)
+{
+    int parts = 1;
+    for (int i = first; i <= last; i++) {
+        if (!is_sink(b, &b->step[i])) continue;
+        mark_makers(b, i);
+        for (int v = 0; v < b->values; v++)
+            if (b->wanted[v].hi > 0) parts = b->parts[v] > parts ? b->parts[v] : parts;
+    }
+    for (int i = first; i <= last; i++)
+        if (is_sink(b, &b->step[i])) parts = (int)hl_min64(parts, most_parts(b, &b->step[i]));
+    return parts;
+}
+
+/* Which cells of which values a turn needs: backwards, from the sinks. */
+static void plan_turn(slabs *b, int first, int last, int part, int parts)
+{
+    memset(b->in_turn, 0, (size_t)b->n * sizeof(*b->in_turn));
+    for (int v = 0; v < b->values; v++) b->wanted[v] = b->core[v] = (hl_range){0, 0};
+    for (int i = last; i >= 0; i--) {
+        const hl_step *s = &b->step[i];
+        if (i >= first && is_sink(b, s)) {
+            b->in_turn[i] = true;
+            want_inputs(b, s, drive_of(b, s, part, parts));
+        } else if (makes_transient(b, s)) {
+            const hl_range r = b->wanted[s->use[relations[s->desc.kind].drive].value];
+            if (hl_range_len(r) == 0) continue;
+            b->in_turn[i] = true;
+            want_inputs(b, s, r);
+        }
+    }
+}
+
+static halo_status add_turn(slabs *b, int first, int last, int part, int parts)
+{
+    const hl_phase phase = b->step[first].phase;
+    plan_turn(b, first, last, part, parts);
+    for (int v = 0; v < b->values; v++)
+        if (hl_range_len(b->wanted[v]) > 0) HL_TRY(new_copy(b, v));
+    for (int i = 0; i <= last; i++) {
+        const hl_step *s = &b->step[i];
+        if (!b->in_turn[i]) continue;
+        const hl_range drive = makes_transient(b, s) ? b->wanted[s->use[relations[s->desc.kind].drive].value] : drive_of(b, s, part, parts);
+        HL_TRY(add_part(b, i, drive, phase, part, parts));
+    }
+    return HALO_OK;
+}
+
+static halo_status rewrite(slabs *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const hl_step *s = &b->step[i];
+        if (makes_transient(b, s)) continue;
+        if (!is_sink(b, s)) {
+            HL_TRY(hl_step_again(b->p, s));
+            continue;
+        }
+        const int last = last_of_loop(b, i), parts = parts_of_loop(b, i, last);
+        for (int part = 0; part < parts; part++) HL_TRY(add_turn(b, i, last, part, parts));
+        i = last;
+    }
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the pass */
+
+static void find_pools(slabs *b)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->step[i].kind == HL_STEP_OP && b->step[i].desc.kind == HALO_OP_POOL_BWD) b->pool[b->step[i].use[HALO_DX].value] = &b->step[i];
+}
+
+static void forget_values(slabs *b)
+{
+    for (int v = 0; v < b->values; v++) {
+        if (!transient(b, v)) continue;
+        b->p->value[v].dead = true;
+        b->p->value[v].slabs = b->parts[v];
+    }
+}
+
+halo_status hl_pass_slabs(hl_program *p)
+{
+    const hl_economy *e = p->economy;
+    bool any = false;
+    for (int v = 0; e && v < e->values; v++) any = any || e->parts[v] > 0;
+    p->lowered_values = p->values;
+    if (!any) return HALO_OK;
+    HL_BUG_UNLESS(e->values == p->values);
+    slabs b = {.p = p, .axis = hl_slab_axis(p), .parts = e->parts, .values = p->values};
+    const size_t values = (size_t)p->values, steps = (size_t)p->steps;
+    halo_status st = HALO_OK;
+    HL_GOTO(st, hl_calloc(p->ctx, values, sizeof(*b.pool), "slabs of values", &b.pool), done);
+    HL_GOTO(st, hl_calloc(p->ctx, 2 * values, sizeof(*b.wanted), "slabs of values", &b.wanted), done);
+    HL_GOTO(st, hl_calloc(p->ctx, values, sizeof(*b.copy), "slabs of values", &b.copy), done);
+    HL_GOTO(st, hl_calloc(p->ctx, 2 * steps, sizeof(*b.told), "slabs of steps", &b.told), done);
+    b.core = b.wanted + values;
+    b.in_turn = b.told + steps;
+    b.step = hl_take_steps(p, &b.n);
+    find_pools(&b);
+    st = rewrite(&b);
+    if (st == HALO_OK) forget_values(&b);
+done:
+    free((void *)b.step);
+    free(b.told);
+    free(b.copy);
+    free(b.wanted);
+    free(b.pool);
+    return st;
+}
