@@ -5,12 +5,13 @@
 noinst_HEADERS += tests/net/small.h tests/net/random.h
 NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
 	tests/net/compile_random.test tests/net/compile_update.test
-check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test
-TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test
+check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
+TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
 TESTS_FAST += $(NET_PROGRAM_TESTS)
 tests_net_compile_choose_test_SOURCES = tests/net/compile_choose.c tests/net/small.c
 tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
 tests_net_compile_gradient_test_SOURCES = tests/net/compile_gradient.c tests/net/small.c
+tests_net_economy_test_SOURCES = tests/net/economy.c tests/net/small.c
 tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/small.c
 tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/random.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c

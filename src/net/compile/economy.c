@@ -11,7 +11,7 @@
 
 #include "comm/comm.h"
 
-enum { CANDIDATES = 6, ROUNDS = 48, FIRST_SLABS = 4, LEAST_CELLS = 4, ATTEMPTS = 4 };
+enum { CANDIDATES = 5, ROUNDS = 48, CHEAPER_ROUNDS = 3, FIRST_SLABS = 4, LEAST_CELLS = 4, ATTEMPTS = 4 };
 
 /* So many times the bytes are worth all operations of a step. */
 #define DEAR 20.0
@@ -42,6 +42,20 @@ static halo_status compile_trial(const search *s, const char *after, const hl_ec
     hl_compile_options o = s->opt;
     o.after = after;
     return hl_compile_one(s->model, &o, s->off, e, p);
+}
+
+/* The program in which everything is stored; its layout is that of all trials. */
+static halo_status look_at_plain(search *s)
+{
+    hl_program *p;
+    hl_program_info info;
+    HL_TRY(compile_trial(s, "fit", NULL, &p));
+    hl_program_info_get(p, &info);
+    s->bytes = s->plain_bytes = info.peak_bytes;
+    s->flops = s->plain_flops = info.flops_step;
+    s->opt.layout = info.layout;
+    hl_program_destroy(p);
+    return HALO_OK;
 }
 
 static halo_status trial(const search *s, const hl_economy *e, size_t *bytes, double *flops)
@@ -193,7 +207,9 @@ static halo_status one_round(search *s, bool *more)
 static halo_status seek(search *s)
 {
     bool more = true;
-    for (int i = 0; i < ROUNDS && more && (s->bytes > s->limit || s->any); i++) HL_TRY(one_round(s, &more));
+    for (int i = 0; i < ROUNDS && more && s->bytes > s->limit; i++) HL_TRY(one_round(s, &more));
+    more = s->any && s->flops > s->plain_flops;
+    for (int i = 0; i < CHEAPER_ROUNDS && more; i++) HL_TRY(one_round(s, &more));
     return HALO_OK;
 }
 
@@ -284,9 +300,7 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     s.opt.team = NULL;
     halo_status st = begin(&s, &lowered);
     if (st == HALO_OK && options->slabs > 0) s.most_slabs = s.slabs;
-    if (st == HALO_OK) st = trial(&s, NULL, &s.plain_bytes, &s.plain_flops);
-    s.bytes = s.plain_bytes;
-    s.flops = s.plain_flops;
+    if (st == HALO_OK) st = look_at_plain(&s);
     if (st == HALO_OK && off.slabs > 0) {
         st = everything(&s);
         if (st == HALO_OK) st = hl_compile_one(model, options, off, &s.now, program);

@@ -55,12 +55,11 @@ int hl_slab_axis(const hl_program *p) { return p->value[p->y[0]].whole[0] > 1 ? 
 
 /* ----------------------------------------------------------------------------------------------- what may be cut */
 
-/* Between an op's long and its short operand; of a convolution that pools too, what one pooled cell needs. */
+/* Between an op's long and its short operand. */
 static hl_window1 window_of(const halo_op_desc *d, int a)
 {
-    const hl_window1 w = {d->window.kernel[a], d->window.stride[a], d->window.pad_lo[a], d->window.dilation[a]};
-    if (d->kind != HALO_OP_CONV_POOL_FWD) return w;
-    return (hl_window1){w.l * (w.k - 1) + 1 + (d->pool_side[a] - 1) * w.s, w.s * d->pool_side[a], w.p, 1};
+    const halo_window w = hl_desc_window(d);
+    return (hl_window1){w.kernel[a], w.stride[a], w.pad_lo[a], w.dilation[a]};
 }
 
 /* The windows of a pool, one beside the other. Those of its backward have to be whole, as their cells are counted. */
