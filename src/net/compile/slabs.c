@@ -69,6 +69,12 @@ static bool tiles(const hl_step *s, int a)
     return w.k == w.s && w.l == 1;
 }
 
+/* Backward of a pool whose windows have to be whole. */
+static bool unpools(const hl_step *s, int a)
+{
+    return s->kind == HL_STEP_OP && (s->desc.kind == HALO_OP_POOL_BWD || (s->desc.kind == HALO_OP_ACT_POOL_BWD && !tiles(s, a)));
+}
+
 static bool can_cut(const hl_step *s, int a)
 {
     const relation *k = &relations[s->desc.kind];
@@ -96,7 +102,7 @@ static bool may_be_used(const hl_step *s, int value, int a)
         if (s->use[r].value != value) continue;
         if (!can_cut(s, a) || !(operands_of(&relations[s->desc.kind]) & BIT(r))) return false;
         if (hl_step_writes(s, r) && !writes_alone(s, r)) return false;
-        if (s->desc.kind == HALO_OP_POOL_BWD && r != HALO_DX && !tiles(s, a)) return false;
+        if (unpools(s, a) && r != HALO_DX && !tiles(s, a)) return false;
     }
     return true;
 }
@@ -108,9 +114,12 @@ bool hl_may_be_transient(const hl_program *p, int value)
     if (v->dead || v->forever || (v->kind != HL_VALUE_ACTIVATION && v->kind != HL_VALUE_GRADIENT)) return false;
     if (value == p->y[0] || value == p->y[p->net->layers - 1] || v->ext[HALO_D + a] < 2) return false;
     if (v->near_any || ((v->margin[a][0] || v->margin[a][1]) && v->mode[a] != HALO_MARGIN_ZERO)) return false;
-    for (int i = 0; i < p->steps; i++)
+    int pools = 0;
+    for (int i = 0; i < p->steps; i++) {
         if (!may_be_used(&p->step[i], value, a)) return false;
-    return true;
+        pools += unpools(&p->step[i], a) && p->step[i].use[HALO_DX].value == value;
+    }
+    return pools <= 1;
 }
 
 /* -------------------------------------------------------------------------------------------------- the rewriting */
@@ -172,13 +181,30 @@ static hl_range windows_of(const slabs *b, const hl_step *pool, hl_range cells)
     return hl_range_meet(reach(cells, window_of(&pool->desc, b->axis)), (hl_range){0, extent(b, pool->use[HALO_DY].value)});
 }
 
+/* What is formed so that some cells come out right: all of their windows; with signs, all cells that belong to a window's bits. */
+static hl_range whole_windows(const slabs *b, const hl_step *pool, hl_range cells)
+{
+    const hl_window1 w = window_of(&pool->desc, b->axis);
+    const hl_range all = {0, extent(b, pool->use[HALO_DX].value)};
+    hl_range r = hull(cells, hl_range_meet(hl_window_need(windows_of(b, pool, cells), w), all));
+    if (pool->desc.kind == HALO_OP_ACT_POOL_BWD) r = (hl_range){floor_to(r.lo, w.s), hl_min64(all.hi, floor_to(r.hi + w.s - 1, w.s))};
+    return r;
+}
+
+static hl_range windows_formed(const slabs *b, const hl_step *pool)
+{
+    const int value = pool->use[HALO_DX].value;
+    const int64_t s = window_of(&pool->desc, b->axis).s;
+    if (pool->desc.kind == HALO_OP_POOL_BWD) return windows_of(b, pool, b->core[value]);
+    return hl_range_meet((hl_range){b->wanted[value].lo / s, hl_div_up(b->wanted[value].hi, s)}, (hl_range){0, extent(b, pool->use[HALO_DY].value)});
+}
+
 static void want(slabs *b, int value, hl_range r)
 {
     const hl_range all = {0, extent(b, value)};
     const hl_step *pool = b->pool[value];
     r = b->core[value] = hull(b->core[value], hl_range_meet(r, all));
-    if (pool && hl_range_len(r) > 0) r = hull(r, hl_range_meet(hl_window_need(windows_of(b, pool, r), window_of(&pool->desc, b->axis)), all));
-    b->wanted[value] = r;
+    b->wanted[value] = pool && hl_range_len(r) > 0 ? whole_windows(b, pool, r) : r;
 }
 
 /* With one cell of the value at least: an op whose windows lie wholly in margin or padding gets one that it does not look at. */
@@ -187,6 +213,15 @@ static hl_range some(hl_range r, hl_range within, int64_t n)
     r = hl_range_meet(r, within);
     if (hl_range_len(r) == 0) r.lo = r.hi = hl_min64(hl_max64(r.lo, 0), n - 1);
     return (hl_range){hl_min64(r.lo, n - 1), hl_max64(r.hi, hl_max64(r.lo, 0) + 1)};
+}
+
+/* Signs of what an average pools are those of the cells from window times stride on, counted from the beginning of x's box: it has to begin with a window's. */
+static bool signs(const hl_step *s) { return s->desc.kind == HALO_OP_POOL_FWD && s->desc.pool == HALO_POOL_AVG && s->use[HALO_AUX].value >= 0; }
+
+static hl_range signed_cells(const slabs *b, const hl_step *s, hl_range windows)
+{
+    const int64_t stride = window_of(&s->desc, b->axis).s;
+    return hl_range_meet((hl_range){windows.lo * stride, windows.hi * stride}, (hl_range){0, extent(b, s->use[HALO_X].value)});
 }
 
 /* The cells of each operand for the part of a step that is about `drive`. */
@@ -198,7 +233,8 @@ static void ranges_of(const slabs *b, const hl_step *s, hl_range drive, hl_range
         const hl_use *u = &s->use[r];
         if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
         hl_range want = k->need & BIT(r) ? hl_window_need(drive, w) : k->reach & BIT(r) ? reach(drive, w) : drive;
-        if (s->desc.kind == HALO_OP_POOL_BWD && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_of(b, s, b->core[s->use[HALO_DX].value]);
+        if (unpools(s, b->axis) && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_formed(b, s);
+        if (signs(s) && r == HALO_X) want = hull(want, signed_cells(b, s, drive));
         out[r] = r == k->drive ? drive : some(want, readable(b, u), extent(b, u->value));
     }
 }
@@ -208,7 +244,7 @@ static int64_t begin_of(const slabs *b, const hl_step *s, int part, int parts)
 {
     const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value), at = n * part / parts;
     const hl_window1 w = window_of(&s->desc, b->axis);
-    return s->desc.kind == HALO_OP_POOL_BWD && part > 0 && part < parts ? hl_max64(0, floor_to(at + w.p, w.s) - w.p) : at;
+    return unpools(s, b->axis) && part > 0 && part < parts ? hl_max64(0, floor_to(at + w.p, w.s) - w.p) : at;
 }
 
 static hl_range drive_of(const slabs *b, const hl_step *s, int part, int parts)
@@ -244,15 +280,14 @@ static halo_status new_copy(slabs *b, int value)
     return HALO_OK;
 }
 
-/* Of a value from `base` on, n cells long: cells beyond these are margin. */
-static void cut_use(hl_use *u, int axis, hl_range r, int64_t base, int64_t n)
+/* A value has the cells `has`; the use is about `box`, and may read all of r. */
+static void cut_use(hl_use *u, int axis, hl_range r, hl_range box, hl_range has)
 {
-    const hl_range inside = hl_range_meet((hl_range){r.lo - base, r.hi - base}, (hl_range){0, n});
-    u->margin[axis][0] = hl_max64(0, base - r.lo);
-    u->margin[axis][1] = hl_max64(0, r.hi - base - n);
-    u->lo[axis] = inside.lo;
-    u->ext[axis] = hl_range_len(inside);
-    if (u->ext[axis] == n) u->lo[axis] = u->ext[axis] = 0;
+    u->margin[axis][0] = box.lo - r.lo;
+    u->margin[axis][1] = r.hi - box.hi;
+    u->lo[axis] = box.lo - has.lo;
+    u->ext[axis] = hl_range_len(box);
+    if (u->ext[axis] == hl_range_len(has)) u->lo[axis] = u->ext[axis] = 0;
 }
 
 /* What a step does for all parts at once: running statistics; of a norm, gradients that were summed before. */
@@ -282,11 +317,11 @@ static halo_status add_part(slabs *b, int i, hl_range drive, hl_phase phase, int
         if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
         const bool moved = transient(b, u->value);
         const hl_range all = moved ? b->wanted[u->value] : (hl_range){0, extent(b, u->value)};
-        const int64_t first = hl_max64(range[r].lo, 0);
-        if (r == HALO_X || r == HALO_DX) begins[0] = first;
-        if (r == HALO_Y || r == HALO_DY) begins[1] = first;
+        const hl_range box = signs(s) && r == HALO_X ? signed_cells(b, s, drive) : hl_range_meet(range[r], all);
+        if (r == HALO_X || r == HALO_DX) begins[0] = box.lo;
+        if (r == HALO_Y || r == HALO_DY) begins[1] = box.lo;
         if (moved) u->value = b->copy[u->value];
-        cut_use(u, b->axis, range[r], all.lo, hl_range_len(all));
+        cut_use(u, b->axis, range[r], box, all);
     }
     if (k->need | k->reach) s->desc.window.pad_lo[b->axis] += begins[0] - begins[1] * window_of(&s->desc, b->axis).s;
     if (s->desc.kind == HALO_OP_DROPOUT) s->desc.global_lo[HALO_D + b->axis] += drive.lo;
@@ -353,7 +388,7 @@ static int last_of_loop(slabs *b, int first)
 static int64_t most_parts(const slabs *b, const hl_step *s)
 {
     const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value);
-    return s->desc.kind == HALO_OP_POOL_BWD ? hl_max64(1, n / s->desc.window.stride[b->axis] - 1) : n;
+    return unpools(s, b->axis) ? hl_max64(1, n / s->desc.window.stride[b->axis] - 1) : n;
 }
 
 static int parts_of_loop(slabs *b, int first, int last)
@@ -425,7 +460,7 @@ static halo_status rewrite(slabs *b)
 static void find_pools(slabs *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (b->step[i].kind == HL_STEP_OP && b->step[i].desc.kind == HALO_OP_POOL_BWD) b->pool[b->step[i].use[HALO_DX].value] = &b->step[i];
+        if (unpools(&b->step[i], b->axis)) b->pool[b->step[i].use[HALO_DX].value] = &b->step[i];
 }
 
 static void forget_values(slabs *b)
