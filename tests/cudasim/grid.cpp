@@ -95,9 +95,6 @@ static size_t scheduler_bytes;
 #if SIM_TSAN
 static void *scheduler_tsan;
 static char block_begins, thread_ends; /* what happens before what */
-#define TSAN(...) __VA_ARGS__
-#else
-#define TSAN(...)
 #endif
 
 /* Not inlined: what their callers keep in registers is not at the mercy of the jumps */
@@ -109,7 +106,7 @@ __attribute__((noinline)) static void leave(Fibre *f)
 #if SIM_ASAN
     __sanitizer_start_switch_fiber(&f->asan, scheduler_stack, scheduler_bytes);
 #endif
-    TSAN(__tsan_switch_to_fiber(scheduler_tsan, 1);)
+    SIM_TSAN_CODE(__tsan_switch_to_fiber(scheduler_tsan, 1);)
     swapcontext(&f->context, &scheduler);
 #if SIM_ASAN
     __sanitizer_finish_switch_fiber(f->asan, &scheduler_stack, &scheduler_bytes);
@@ -127,8 +124,8 @@ __attribute__((noinline)) static void enter(Fibre *f)
     f->started = true;
     setcontext(&f->context);
 #else
-    TSAN(scheduler_tsan = __tsan_get_current_fiber(); if (!f->tsan) f->tsan = __tsan_create_fiber(0);
-         __tsan_switch_to_fiber(f->tsan, 1);)
+    SIM_TSAN_CODE(scheduler_tsan = __tsan_get_current_fiber(); if (!f->tsan) f->tsan = __tsan_create_fiber(0);
+                  __tsan_switch_to_fiber(f->tsan, 1);)
 #if SIM_ASAN
     void *fake;
     __sanitizer_start_switch_fiber(&fake, f->stack.get(), stack_bytes);
@@ -141,34 +138,39 @@ __attribute__((noinline)) static void enter(Fibre *f)
 }
 
 /* Each CUDA thread is a new fibre to the thread sanitizer, though it runs on the stack of one before */
-static void tsan_begin(Fibre *f)
+SIM_TSAN_NOT_INSIDE static inline void tsan_begin(Fibre *f)
 {
     (void)f;
 #if SIM_TSAN
     void *old = f->tsan;
+    SimUnseen::end();
     f->tsan = __tsan_create_fiber(0);
     __tsan_switch_to_fiber(f->tsan, 1);
     if (old) __tsan_destroy_fiber(old);
     __tsan_acquire(&block_begins);
+    SimUnseen::begin();
 #endif
 }
 
 /* What a fibre does: threads that nobody has begun, then it is parked for the next block */
-static void work()
+SIM_TSAN_NOT_INSIDE static void work()
 {
 #if SIM_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_bytes);
 #endif
+    SimUnseen::begin();
     for (;;) {
         while (run.next < run.threads) {
             Fibre *f = fibre_now;
             unsigned n = run.order[run.next++];
             dim3 b = run.block;
+            tsan_begin(f);
             f->thread = {{n % b.x, n / b.x % b.y, n / (b.x * b.y)}, run.at, b, run.grid, n};
             thread_now = &f->thread;
-            tsan_begin(f);
+            SimUnseen::end();
             (*run.body)();
-            TSAN(__tsan_release(&thread_ends);)
+            SimUnseen::begin();
+            SIM_TSAN_CODE(__tsan_release(&thread_ends);)
             run.gone++;
             run.warps[n / 32].gone |= 1u << n % 32;
         }
@@ -201,7 +203,7 @@ static Fibre *free_fibre()
 
 static void meet(Barrier &b, unsigned all)
 {
-    TSAN(__tsan_release(&b);)
+    SIM_TSAN_CODE(__tsan_release(&b);)
     Fibre *self = fibre_now;
     unsigned was = b.generation;
     if (++b.arrived == all) {
@@ -213,11 +215,12 @@ static void meet(Barrier &b, unsigned all)
         while (b.generation == was) leave(self);
         self->gate = nullptr;
     }
-    TSAN(__tsan_acquire(&b);)
+    SIM_TSAN_CODE(__tsan_acquire(&b);)
 }
 
 void block_barrier()
 {
+    SimUnseen unseen;
     if (run.gone)
         die("FATAL", "kernel '%s': __syncthreads() after %u of the block's %u threads have returned",
             run.kernel, run.gone, run.threads);
@@ -248,6 +251,7 @@ static WarpGroup &group_of(unsigned mask)
 
 unsigned long long warp_exchange(unsigned mask, unsigned long long value, int source)
 {
+    SimUnseen unseen;
     WarpGroup &g = group_of(mask);
     unsigned turn = g.barrier.generation & 1;
     g.value[turn][thread_now->linear % 32] = value;
@@ -257,6 +261,7 @@ unsigned long long warp_exchange(unsigned mask, unsigned long long value, int so
 
 unsigned warp_ballot(unsigned mask, bool vote)
 {
+    SimUnseen unseen;
     WarpGroup &g = group_of(mask);
     unsigned turn = g.barrier.generation & 1, votes = 0;
     g.value[turn][thread_now->linear % 32] = vote;
@@ -270,6 +275,7 @@ unsigned warp_ballot(unsigned mask, bool vote)
 
 void *shared_array(const void *key, size_t bytes)
 {
+    SimUnseen unseen;
     for (auto &a : run.arrays)
         if (a.first == key) return a.second.get();
     run.static_bytes += bytes;
@@ -283,6 +289,7 @@ void *shared_array(const void *key, size_t bytes)
 
 void *shared_dynamic()
 {
+    SimUnseen unseen;
     if (!run.dynamic_bytes)
         die("FATAL", "kernel '%s' uses dynamic shared memory and was launched without", run.kernel);
     return run.dynamic.get();
@@ -301,7 +308,7 @@ static void run_block()
     if (run.dynamic_bytes) memset(run.dynamic.get(), 0xff, run.dynamic_bytes);
     for (unsigned i = run.threads; i > 1; i--)
         std::swap(run.order[i - 1], run.order[settings().lazy ? i - 1 : draw(i)]);
-    TSAN(__tsan_acquire(&thread_ends); __tsan_release(&block_begins);)
+    SIM_TSAN_CODE(__tsan_acquire(&thread_ends); __tsan_release(&block_begins);)
     while (run.gone < run.threads) {
         if (run.next < run.threads) {
             active.push_back(free_fibre());
@@ -320,13 +327,14 @@ static void run_block()
                 "never reach",
                 run.kernel, run.at.x, run.at.y, run.at.z, run.threads - run.gone);
     }
-    TSAN(__tsan_acquire(&thread_ends);)
+    SIM_TSAN_CODE(__tsan_acquire(&thread_ends);)
     run.arrays.clear();
 }
 
 void run_grid(const char *kernel, dim3 grid, dim3 block, size_t dynamic_bytes,
               const std::function<void()> &body)
 {
+    SimUnseen unseen;
     uint64_t n = (uint64_t)grid.x * grid.y * grid.z, step = 1, start = draw(n);
     if (!settings().lazy)
         for (step = draw(n) | 1; std::gcd(step, n) != 1;) step++;

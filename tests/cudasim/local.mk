@@ -8,7 +8,7 @@ check_LTLIBRARIES =
 cudasim_cppflags = -I$(top_srcdir)/tests/cudasim -I$(top_srcdir) -I$(top_srcdir)/src -I$(top_srcdir)/include $(CUDASIM_CPPFLAGS)
 cudasim_cxxflags = $(CUDASIM_CXXFLAGS) $(HALO_MAP_CFLAGS) $(HALO_SANITIZER_CFLAGS)
 cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/cudasim/graphs.test tests/cudasim/kernels.test \
-	tests/cudasim/layers.test tests/cudasim/ranks.test
+	tests/cudasim/layers.test tests/cudasim/pools.test tests/cudasim/ranks.test
 
 if CUDASIM
 check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la
@@ -53,7 +53,11 @@ tests_cudasim_graphs_test_SOURCES = tests/cudasim/graphs.cpp tests/cudasim/check
 tests_cudasim_graphs_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_graphs_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_graphs_test_LDADD = tests/cudasim/libcudasim.la
-tests_cudasim_layers_test_SOURCES = tests/cudasim/layers.cpp tests/cudasim/check.hpp
+tests_cudasim_pools_test_SOURCES = tests/cudasim/pools.cpp tests/cudasim/check.hpp tests/cudasim/tensor.hpp
+tests_cudasim_pools_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_pools_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_pools_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_layers_test_SOURCES = tests/cudasim/layers.cpp tests/cudasim/check.hpp tests/cudasim/tensor.hpp
 tests_cudasim_layers_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_layers_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_layers_test_LDADD = tests/cudasim/libcudasim.la

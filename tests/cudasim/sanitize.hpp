@@ -33,6 +33,39 @@
 #define SIM_POISON(p, n)   ((void)(p), (void)(n))
 #define SIM_UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
+/* What the simulator does itself, between Begin and End, is no access of a CUDA thread to the thread
+ * sanitizer */
 #if SIM_TSAN
 #include <sanitizer/tsan_interface.h>
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+}
+#define SIM_TSAN_CODE(...)  __VA_ARGS__
+#define SIM_TSAN_NOT_INSIDE __attribute__((no_sanitize("thread")))
+struct SimUnseen {
+    SimUnseen() { begin(); }
+    ~SimUnseen() { end(); }
+    static void begin()
+    {
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    }
+    static void end()
+    {
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    }
+};
+#else
+#define SIM_TSAN_CODE(...)
+#define SIM_TSAN_NOT_INSIDE
+struct SimUnseen {
+    SimUnseen() {}
+    ~SimUnseen() {}
+    static void begin() {}
+    static void end() {}
+};
 #endif
