@@ -144,9 +144,10 @@ SIM_TSAN_NOT_INSIDE static inline void tsan_begin(Fibre *f)
 #if SIM_TSAN
     void *old = f->tsan;
     SimUnseen::end();
+    __tsan_switch_to_fiber(scheduler_tsan, 1); /* who makes a fibre comes before it: not the thread before */
     f->tsan = __tsan_create_fiber(0);
-    __tsan_switch_to_fiber(f->tsan, 1);
     if (old) __tsan_destroy_fiber(old);
+    __tsan_switch_to_fiber(f->tsan, 1);
     __tsan_acquire(&block_begins);
     SimUnseen::begin();
 #endif
