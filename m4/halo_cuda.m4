@@ -66,6 +66,10 @@ done
 NVCC_FLAGS="$NVCC_FLAGS -gencode arch=compute_$halo_last,code=compute_$halo_last -std=c++14 --forward-unknown-to-host-compiler -Wno-deprecated-gpu-targets"
 AS_CASE([" $CUDA_ARCHS "], [*" 70 "*], [], [AS_IF([test "x$with_cuda_arch" = xauto], [AC_MSG_WARN([this build does not run on V100 (sm_70): nvcc $halo_nvcc_version cannot build for it])])])
 halo_row_cuda="$halo_nvcc_version ($NVCC), module for sm_$CUDA_ARCHS"
+# another toolkit may spill where this one does not: an error for those who develop halo only
+NVCC_WARNINGS=""
+AS_IF([test "x$enable_werror" = xyes], [NVCC_WARNINGS="--Werror=all-warnings --ptxas-options=-warn-spills,-Werror --compiler-options=-Wall,-Wextra"])
 AC_SUBST([NVCC_FLAGS])
+AC_SUBST([NVCC_WARNINGS])
 AC_SUBST([CUDA_ARCHS])
 ])

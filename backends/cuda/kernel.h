@@ -54,7 +54,8 @@
 #include <cuda_bf16.h>
 
 #ifndef HL_CUDASIM /* nvcc */
-#define HL_KERNEL(threads) __global__ void __launch_bounds__(threads)
+/* One block per multiprocessor at least: without the number ptxas counts on more blocks for some architectures, and spills registers for them. */
+#define HL_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
 #define HL_SHARED(type, name, n) __shared__ type name[n]
 #define HL_SHARED_DYNAMIC(type, name)                                                                        \
     extern __shared__ __align__(16) unsigned char hl_dynamic_[];                                             \

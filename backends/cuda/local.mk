@@ -58,7 +58,6 @@ halo_cuda_la_DEPENDENCIES = $(cuda_kernels:.cu=.lo)
 
 # nvcc through libtool: what nvcc does not know, such as libtool's -fPIC, goes to the C++ compiler. Dependencies come as files .cud beside the objects.
 SUFFIXES = .cu
-NVCC_WARNINGS = --Werror=all-warnings --ptxas-options=-warn-spills,-Werror --compiler-options=-Wall,-Wextra
 .cu.lo:
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(LIBTOOL) $(AM_V_lt) --tag=CC --silent --mode=compile $(NVCC) $(NVCC_FLAGS) $(NVCC_WARNINGS) -O2 $(NVCCFLAGS) \

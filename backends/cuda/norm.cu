@@ -60,6 +60,7 @@ extern "C" cudaError_t hl_cuda_norm_sums(cudaStream_t stream, halo_dtype type, c
 /* Rows: mean, its rest, gamma / sqrt(var + eps), beta */
 HL_KERNEL(HL_BLOCK) norm_table(hl_norming n, const double *stat, const float *run, const float *gamma, const float *beta, float *table)
 {
+#pragma unroll 1
     for (int64_t i = HL_INDEX; i < n.groups * n.channels; i += HL_STRIDE) {
         int64_t c = i % n.channels, q = i / n.channels * n.features + c / (n.channels / n.features);
         double mean = n.inference ? run[c] : stat[q * 3 + 1], var = n.inference ? run[n.channels + c] : stat[q * 3 + 2] / stat[q * 3];
@@ -94,6 +95,7 @@ extern "C" cudaError_t hl_cuda_norm_write(cudaStream_t stream, halo_dtype type, 
 
 HL_KERNEL(HL_BLOCK) norm_running(hl_norming n, const double *stat, float *run)
 {
+#pragma unroll 1
     for (int64_t c = HL_INDEX; c < n.channels; c += HL_STRIDE) {
         double count = stat[c * 3], var = stat[c * 3 + 2] / (n.unbiased && count > 1 ? count - 1 : count);
         run[c] = (float)(n.momentum * run[c] + (1 - n.momentum) * stat[c * 3 + 1]);
@@ -158,6 +160,7 @@ extern "C" cudaError_t hl_cuda_norm_back_sums(cudaStream_t stream, halo_dtype ty
 HL_KERNEL(HL_BLOCK) back_table(hl_norming n, const double *stat, const double *stat2, const float *gamma, float *table)
 {
     int64_t per = n.channels / n.features;
+#pragma unroll 1
     for (int64_t i = HL_INDEX; i < n.groups * n.channels; i += HL_STRIDE) {
         int64_t g = i / n.channels, c = i % n.channels, f = c / per, q = g * n.features + f;
         double s = 0, t = 0, m = stat[q * 3], mean = stat[q * 3 + 1], r = 1 / sqrt(stat[q * 3 + 2] / m + n.eps);

@@ -11,6 +11,7 @@ static __device__ inline int64_t cell_of(const hl_pooling &w, int k, int64_t p, 
 static __device__ inline int64_t inside(const hl_pooling &w, int k, int64_t p)
 {
     int64_t n = 0;
+#pragma unroll 1
     for (int64_t t = 0; t < w.kernel[k]; t++) {
         int64_t q = cell_of(w, k, p, t);
         n += q >= w.lo[k] && q < w.hi[k];
@@ -37,21 +38,6 @@ static __device__ inline int64_t get_tap(const hl_pooling &w, const void *aux, i
     return w.wide ? (int64_t)((const int32_t *)aux)[at] : (int64_t)((const uint8_t *)aux)[at];
 }
 
-/* Bit k: whether cell p stride + k, k < stride, of the box is above 0. x at the first cell of its sample and channel. */
-template <class T> static __device__ inline int64_t signs_of(const hl_pooling &w, const hl_view &xv, const T *x, const hl_place &p)
-{
-    int64_t bits = 0;
-    int bit = 0;
-    for (int64_t a = 0; a < w.stride[0]; a++)
-        for (int64_t b = 0; b < w.stride[1]; b++)
-            for (int64_t c = 0; c < w.stride[2]; c++, bit++) {
-                int64_t d = p.i[2] * w.stride[0] + a, h = p.i[3] * w.stride[1] + b, v = p.i[4] * w.stride[2] + c;
-                bool inside_box = d < xv.ext[2] && h < xv.ext[3] && v < xv.ext[4];
-                if (inside_box && hl_load(x, d * xv.stride[2] + h * xv.stride[3] + v * xv.stride[4]) > 0) bits |= (int64_t)1 << bit;
-            }
-    return bits;
-}
-
 template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling w, hl_view xv, hl_view yv, hl_view av, const T *x, T *y, void *aux)
 {
     for (int64_t i = HL_INDEX; i < places.total; i += HL_STRIDE) {
@@ -59,12 +45,15 @@ template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling 
         const int64_t base = p.i[0] * xv.stride[0] + p.i[1] * xv.stride[1];
         float best = 0, sum = 0;
         int64_t arg = -1;
+#pragma unroll 1
         for (int64_t a = 0; a < w.kernel[0]; a++) {
             int64_t d = cell_of(w, 0, p.i[2], a);
             if (d < w.lo[0] || d >= w.hi[0]) continue;
+#pragma unroll 1
             for (int64_t b = 0; b < w.kernel[1]; b++) {
                 int64_t h = cell_of(w, 1, p.i[3], b);
                 if (h < w.lo[1] || h >= w.hi[1]) continue;
+#pragma unroll 1
                 for (int64_t c = 0; c < w.kernel[2]; c++) {
                     int64_t v = cell_of(w, 2, p.i[4], c);
                     if (v < w.lo[2] || v >= w.hi[2]) continue;
@@ -78,14 +67,43 @@ template <class T> HL_KERNEL(HL_BLOCK) pool_forward(hl_cells places, hl_pooling 
         }
         float m = w.max ? 1 : divisor(w, p.i[2], p.i[3], p.i[4]);
         hl_store(y, hl_offset_of(yv.stride, p), w.max ? best : m > 0 ? sum / m : 0);
-        if (aux) put_tap(w, aux, hl_offset_of(av.stride, p), w.max ? (arg < 0 ? 0 : arg) : signs_of(w, xv, x + base, p));
+        if (aux && w.max) put_tap(w, aux, hl_offset_of(av.stride, p), arg < 0 ? 0 : arg);
     }
+}
+
+/* Of an average: bit k says whether cell p stride + k, k < stride, of the box is above 0. A pass of its own, over cells that the one before has left in the caches. */
+template <class T> HL_KERNEL(HL_BLOCK) pool_signs(hl_cells places, hl_pooling w, hl_view xv, hl_view av, const T *x, uint8_t *aux)
+{
+    for (int64_t i = HL_INDEX; i < places.total; i += HL_STRIDE) {
+        hl_place p = hl_place_of(places, i);
+        const T *first = x + p.i[0] * xv.stride[0] + p.i[1] * xv.stride[1];
+        int bits = 0, bit = 0;
+#pragma unroll 1
+        for (int64_t a = 0; a < w.stride[0]; a++)
+#pragma unroll 1
+            for (int64_t b = 0; b < w.stride[1]; b++)
+#pragma unroll 1
+                for (int64_t c = 0; c < w.stride[2]; c++, bit++) {
+                    int64_t d = p.i[2] * w.stride[0] + a, h = p.i[3] * w.stride[1] + b, v = p.i[4] * w.stride[2] + c;
+                    bool inside_box = d < xv.ext[2] && h < xv.ext[3] && v < xv.ext[4];
+                    if (inside_box && hl_load(first, d * xv.stride[2] + h * xv.stride[3] + v * xv.stride[4]) > 0) bits |= 1 << bit;
+                }
+        aux[hl_offset_of(av.stride, p)] = (uint8_t)bits;
+    }
+}
+
+template <class T>
+static cudaError_t forward(cudaStream_t stream, const hl_cells *places, const hl_pooling *w, const hl_view *xv, const hl_view *yv, const hl_view *av, const T *x, T *y, void *aux)
+{
+    cudaError_t e = HL_LAUNCH(pool_forward<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *xv, *yv, *av, x, y, aux);
+    if (e != cudaSuccess || !aux || w->max) return e;
+    return HL_LAUNCH(pool_signs<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *xv, *av, x, (uint8_t *)aux);
 }
 
 extern "C" cudaError_t hl_cuda_pool_forward(cudaStream_t stream, halo_dtype type, const hl_cells *places, const hl_pooling *w, const hl_view *xv, const hl_view *yv, const hl_view *av,
                                             const void *x, void *y, void *aux)
 {
-    HL_BY_TYPE(type, HL_LAUNCH(pool_forward<T>, hl_grid(places->total), HL_BLOCK, 0, stream, *places, *w, *xv, *yv, *av, (const T *)x, (T *)y, aux));
+    HL_BY_TYPE(type, forward(stream, places, w, xv, yv, av, (const T *)x, (T *)y, aux));
 }
 
 /* The output along axis k whose tap t is cell q; -1: none. */
@@ -117,12 +135,15 @@ HL_KERNEL(HL_BLOCK) pool_backward(hl_cells places, hl_pooling w, hl_view dyv, hl
         hl_place q = hl_place_of(places, i), p = q;
         int64_t o = hl_offset_of(dxv.stride, q);
         float sum = accumulate ? hl_load(dx, o) : 0;
+#pragma unroll 1
         for (int64_t a = 0; a < w.kernel[0]; a++) {
             p.i[2] = window_of(w, 0, q.i[2], a, dyv.ext[2]);
             if (p.i[2] < 0) continue;
+#pragma unroll 1
             for (int64_t b = 0; b < w.kernel[1]; b++) {
                 p.i[3] = window_of(w, 1, q.i[3], b, dyv.ext[3]);
                 if (p.i[3] < 0) continue;
+#pragma unroll 1
                 for (int64_t c = 0; c < w.kernel[2]; c++) {
                     p.i[4] = window_of(w, 2, q.i[4], c, dyv.ext[4]);
                     if (p.i[4] < 0) continue;
@@ -153,7 +174,9 @@ template <class T> HL_KERNEL(HL_BLOCK) act_pool_forward(hl_act_pooling a, const 
                          p.i[4] * a.side[2] * a.z.stride[4];
         float b = bias ? bias[p.i[1]] : 0, best = 0, sum = 0;
         int tap = 0, arg = 0, bits = 0;
+#pragma unroll 1
         for (int64_t d = 0; d < a.side[0]; d++)
+#pragma unroll 1
             for (int64_t h = 0; h < a.side[1]; h++) {
                 const T *row = first + d * a.z.stride[2] + h * a.z.stride[3];
 #pragma unroll 1
