@@ -137,23 +137,8 @@ __attribute__((noinline)) static void enter(Fibre *f)
 #endif
 }
 
-/* Each CUDA thread is a new fibre to the thread sanitizer, though it runs on the stack of one before */
-SIM_TSAN_NOT_INSIDE static inline void tsan_begin(Fibre *f)
-{
-    (void)f;
-#if SIM_TSAN
-    void *old = f->tsan;
-    SimUnseen::end();
-    __tsan_switch_to_fiber(scheduler_tsan, 1); /* who makes a fibre comes before it: not the thread before */
-    f->tsan = __tsan_create_fiber(0);
-    if (old) __tsan_destroy_fiber(old);
-    __tsan_switch_to_fiber(f->tsan, 1);
-    __tsan_acquire(&block_begins);
-    SimUnseen::begin();
-#endif
-}
-
-/* What a fibre does: threads that nobody has begun, then it is parked for the next block */
+/* What a fibre does: threads that nobody has begun, then it is parked for the next block. To the thread
+ * sanitizer a fibre is a thread, and a stack that two of them used would be a race: there it does one. */
 SIM_TSAN_NOT_INSIDE static void work()
 {
 #if SIM_ASAN
@@ -165,18 +150,19 @@ SIM_TSAN_NOT_INSIDE static void work()
             Fibre *f = fibre_now;
             unsigned n = run.order[run.next++];
             dim3 b = run.block;
-            tsan_begin(f);
             f->thread = {{n % b.x, n / b.x % b.y, n / (b.x * b.y)}, run.at, b, run.grid, n};
             thread_now = &f->thread;
+            SIM_TSAN_CODE(__tsan_acquire(&block_begins);)
             SimUnseen::end();
             (*run.body)();
             SimUnseen::begin();
             SIM_TSAN_CODE(__tsan_release(&thread_ends);)
             run.gone++;
             run.warps[n / 32].gone |= 1u << n % 32;
+            if (SIM_TSAN) break;
         }
         fibre_now->parked = true;
-        idle().push_back(fibre_now);
+        if (!SIM_TSAN) idle().push_back(fibre_now);
         leave(fibre_now);
     }
 }
@@ -329,6 +315,8 @@ static void run_block()
                 run.kernel, run.at.x, run.at.y, run.at.z, run.threads - run.gone);
     }
     SIM_TSAN_CODE(__tsan_acquire(&thread_ends);)
+    if (SIM_TSAN) /* not before: no two threads of a block are one fibre */
+        idle().insert(idle().end(), active.begin(), active.end());
     run.arrays.clear();
 }
 
