@@ -4,10 +4,11 @@
 #include "cli/ops_json.h"
 #include "train/run.h"
 
-enum { YAML, AFTER, MEASURE };
+enum { YAML, AFTER, MEASURE, MEMORY };
 static const hl_option options[] = {
     [YAML] = {.name = "yaml", .help = "print the network as a network file and stop"},
     [AFTER] = {.name = "after", .letter = 'a', .type = HL_OPT_TEXT, .arg = "PASS", .help = "print the program as it is after this pass (shape ... bind)"},
+    [MEMORY] = {.name = "memory", .help = "print the memory plan instead: what is live at each step, and what limits would cost"},
     [MEASURE] = {.name = "measure", .help = "time the implementations as training does; default: the fixed order"},
 };
 
@@ -83,6 +84,41 @@ static void print_figures(const hl_figures *f, hl_str *text)
                 (double)f->reduce_bytes / mib, (double)f->read_bytes_sample / mib, (double)f->halo_bytes_group[0] / mib, (double)f->halo_bytes_group[1] / mib);
 }
 
+/* What a limit costs: values are made anew instead of stored, which takes operations. Eighths of what the program needs without one. */
+static halo_status print_limits(hl_run *run, hl_str *text)
+{
+    const size_t own = run->program_limit[0];
+    hl_program_info plain, i;
+    hl_program *p;
+    halo_status st;
+    run->program_limit[0] = 0;
+    st = hl_run_outline(run, &p);
+    if (st != HALO_OK) return st;
+    hl_program_info_get(p, &plain);
+    hl_program_destroy(p);
+    hl_str_addf(text, "\nwithout a limit: %.1f MiB, %.3f Gflop a step. With 'memory.limit' of (weights, values and workspace alone)\n%12s %12s %7s %12s\n", (double)plain.peak_bytes / 1048576,
+                plain.flops_step * 1e-9, "MiB", "needs", "slabs", "operations");
+    for (int eighths = 7; eighths > 1 && st == HALO_OK; eighths--) {
+        run->program_limit[0] = plain.peak_bytes / 8 * (size_t)eighths;
+        hl_str_addf(text, "%12.1f ", (double)run->program_limit[0] / 1048576);
+        st = hl_run_outline(run, &p);
+        if (st != HALO_OK) break;
+        hl_program_info_get(p, &i);
+        hl_str_addf(text, "%12.1f %7d %+11.1f%%\n", (double)i.peak_bytes / 1048576, i.slabs, 100 * (i.flops_step / plain.flops_step - 1));
+        hl_program_destroy(p);
+    }
+    run->program_limit[0] = own;
+    if (st != HALO_ERR_NOMEM) return st;
+    hl_str_add(text, "is not enough\n");
+    return HALO_OK;
+}
+
+static halo_status memory_text(hl_run *run, hl_str *text)
+{
+    halo_status st = hl_program_print_memory(run->train, text);
+    return st == HALO_OK ? print_limits(run, text) : st;
+}
+
 static int explain(hl_invocation *inv)
 {
     hl_settings set;
@@ -101,7 +137,7 @@ static int explain(hl_invocation *inv)
     else if (inv->json) rc = print_json(inv, run, &figures);
     else {
         hl_str text = {0};
-        st = hl_program_print(run->train, &text);
+        st = inv->given[MEMORY] ? memory_text(run, &text) : hl_program_print(run->train, &text);
         if (figures.ranks > 1) print_figures(&figures, &text);
         rc = st == HALO_OK ? hl_print(inv, &text) : hl_exit_code(st);
     }
@@ -114,7 +150,7 @@ const hl_command hl_command_explain = {
     .synopsis = "CONFIG [key=value ...]",
     .summary = "show the program that a network becomes",
     .details = "Compiles the training step and prints its values and operations in order: layer, operation, implementation, shapes, flops, bytes; then "
-               "parameters, memory by kind and the number of activation reorders. Nothing is trained; of data that there are only shapes are looked at, where neither 'size' nor 'channels' is set.",
+               "parameters, memory by kind and the number of activation reorders. --memory shows what of it is live when, and what a 'memory.limit' costs. Nothing is trained; of data that there are only shapes are looked at, where neither 'size' nor 'channels' is set.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

@@ -217,5 +217,7 @@ void hl_program_anew(const hl_program *program, int most, hl_str *out);
 halo_status hl_program_time(hl_program *program, bool on);
 /* A readable text of values and steps. */
 halo_status hl_program_print(const hl_program *program, hl_str *out);
+/* Of one that was compiled up to `fit`: which bytes are live at each step, and what is there at the peak. */
+halo_status hl_program_print_memory(const hl_program *program, hl_str *out);
 
 #endif

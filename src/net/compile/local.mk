@@ -6,6 +6,7 @@ libhalo_core_la_SOURCES += \
 	src/net/average.c \
 	src/net/running.c \
 	src/net/ir.c src/net/ir.h \
+	src/net/memory_plan.c \
 	src/net/model.c src/net/model.h \
 	src/net/nonfinite.c src/net/nonfinite.h \
 	src/net/print.c \
