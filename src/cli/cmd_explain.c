@@ -92,6 +92,7 @@ static halo_status print_limits(hl_run *run, hl_str *text)
     hl_program *p;
     halo_status st;
     run->program_limit[0] = 0;
+    run->only_ask = true;
     st = hl_run_outline(run, &p);
     if (st != HALO_OK) return st;
     hl_program_info_get(p, &plain);
@@ -108,6 +109,7 @@ static halo_status print_limits(hl_run *run, hl_str *text)
         hl_program_destroy(p);
     }
     run->program_limit[0] = own;
+    run->only_ask = false;
     if (st != HALO_ERR_NOMEM) return st;
     hl_str_add(text, "is not enough\n");
     return HALO_OK;

@@ -74,6 +74,8 @@ typedef struct hl_compile_options {
     hl_plan_mode plan;
     const char *plan_cache; /* file of measured choices, NULL = none */
     size_t memory_limit;    /* 0 = none; else values are made anew in slabs instead of stored until the program fits (economy.c), or HALO_ERR_NOMEM */
+    size_t memory_beside;   /* what else of a user's limit is taken, for the message that it is not enough */
+    bool only_ask;          /* HALO_ERR_NOMEM without a message where the limit is too little */
     int slabs;              /* in so many; 0: as it takes */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */

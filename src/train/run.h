@@ -69,6 +69,7 @@ typedef struct hl_run {
     int lock;                       /* of the run directory; 0 or -1: none */
     size_t resident;                /* memory of the process before the run's own */
     hl_forecast forecast;           /* of training: found before anything large is allocated */
+    bool only_ask;                  /* outlines that do not fit are no error */
     size_t program_limit[2];        /* most bytes of the programs for training and for evaluation; 0: no limit */
 } hl_run;
 

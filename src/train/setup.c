@@ -275,6 +275,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     hl_compile_options o = hl_run_compile_options(&run->set, training);
     o.batch = hl_run_part(run);
     o.memory_limit = training ? run->program_limit[0] : run->program_limit[1];
+    o.memory_beside = training && run->set.memory_limit > 0 ? (size_t)run->set.memory_limit - run->program_limit[0] : 0;
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
     return o;
@@ -302,6 +303,7 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
 static halo_status outline(hl_run *run, bool training, hl_program **program)
 {
     hl_compile_options o = options_of(run, training);
+    o.only_ask = run->only_ask;
     o.plan = HL_PLAN_FIXED;
     o.team = NULL;
     o.after = "fit";
@@ -349,6 +351,7 @@ static halo_status set_program_limit(hl_run *run, size_t limit)
     hl_program_info_get(run->train, &i);
     const size_t total = hl_memory_total(&m), beside = total - hl_min64((int64_t)total, (int64_t)i.peak_bytes);
     if (total <= limit) return HALO_OK;
+    if (beside >= limit && run->only_ask) return HALO_ERR_NOMEM;
     if (beside >= limit)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'memory.limit' is %.0f MiB, of which input and output, messages and the program itself need %.0f", (double)limit / 1048576,
                        (double)beside / 1048576);
@@ -374,10 +377,12 @@ static halo_status make_outlines(hl_run *run, size_t limit)
 static halo_status offer_limit(hl_run *run)
 {
     hl_forecast f = run->forecast;
-    const size_t tenth = (size_t)1 << 27, limit = f.bound.bytes / (size_t)f.locals / tenth * tenth;
+    const size_t share = f.bound.bytes / (size_t)f.locals, round = share > (size_t)1 << 33 ? (size_t)1 << 27 : (size_t)1 << 20, limit = share / round * round;
     hl_memory m;
     if (f.fits || run->set.memory_limit > 0 || limit == 0) return HALO_OK;
+    run->only_ask = true;
     const bool can = make_outlines(run, limit) == HALO_OK;
+    run->only_ask = false;
     if (can) hl_run_memory(run, &m);
     if (can && hl_memory_total(&m) <= limit) hl_forecast_help(&run->forecast, limit);
     forget_outlines(run);
@@ -388,7 +393,8 @@ static halo_status offer_limit(hl_run *run)
 /* What training will need, before anything large is allocated. */
 static halo_status forecast(hl_run *run)
 {
-    halo_status st = hl_agree(run->ctx, make_outlines(run, run->set.memory_limit > 0 ? (size_t)run->set.memory_limit : 0));
+    const size_t limit = run->set.memory_limit > 0 ? (size_t)run->set.memory_limit : 0;
+    halo_status mine = make_outlines(run, limit), st = hl_agree(run->ctx, limit > 0 && mine == HALO_ERR_NOMEM ? HALO_ERR_USAGE : mine); /* a limit was asked for */
     if (st == HALO_OK) st = hl_run_forecast(run, &run->forecast);
     forget_outlines(run);
     if (st == HALO_OK) st = offer_limit(run);

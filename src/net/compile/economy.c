@@ -11,6 +11,8 @@
 
 #include "comm/comm.h"
 
+#include <stdio.h>
+
 enum { CANDIDATES = 5, ROUNDS = 48, CHEAPER_ROUNDS = 3, FIRST_SLABS = 4, LEAST_CELLS = 4, ATTEMPTS = 4 };
 
 /* So many times the bytes are worth all operations of a step. */
@@ -251,11 +253,20 @@ static halo_status too_large(const hl_program *p)
 {
     const double mib = 1048576;
     hl_program_info i;
+    char beside[96] = "";
+    if (p->opt.only_ask) return HALO_ERR_NOMEM;
     hl_program_info_get(p, &i);
+    if (p->opt.memory_beside > 0) snprintf(beside, sizeof(beside), ", of which %.1f are for I/O, messages and the process", (double)p->opt.memory_beside / mib);
     return hl_fail(p->ctx, HALO_ERR_NOMEM,
-                   "'%s' at batch %" PRId64 " needs %.1f MiB%s: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f; the limit is %.1f MiB",
+                   "'%s' at batch %" PRId64 " needs %.1f MiB%s: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f; the limit is %.1f MiB%s",
                    p->net->name, p->opt.batch, (double)i.peak_bytes / mib, p->lowered_values < p->values ? " at least" : "", (double)i.weight_bytes / mib,
-                   (double)i.state_bytes / mib, (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)p->opt.memory_limit / mib);
+                   (double)i.state_bytes / mib, (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)(p->opt.memory_limit + p->opt.memory_beside) / mib, beside);
+}
+
+static void forget(hl_program **p)
+{
+    hl_program_destroy(*p);
+    *p = NULL;
 }
 
 /* The program as it was asked for, with what the search found; measured implementations may need more than the first ones, then once more with less. */
@@ -270,10 +281,10 @@ static halo_status compile_within(search *s, const hl_compile_options *o, hl_pro
         if (st == HALO_OK && i + 1 == ATTEMPTS) st = too_large(*program);
         if (st != HALO_OK || s->bytes > s->limit) {
             if (st == HALO_OK) st = too_large(*program);
-            hl_program_destroy(*program);
+            forget(program);
             return st;
         }
-        hl_program_destroy(*program);
+        forget(program);
         s->limit -= excess < s->limit ? excess : s->limit;
     }
     return HALO_OK;
