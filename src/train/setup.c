@@ -363,7 +363,7 @@ static halo_status set_program_limit(hl_run *run, size_t limit)
 static halo_status make_outlines(hl_run *run, size_t limit)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
-    run->resident = hl_rss_bytes();
+    if (run->resident == 0) run->resident = hl_rss_bytes();
     run->program_limit[0] = run->program_limit[1] = 0;
     HL_TRY(hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model));
     HL_TRY(make_outline_programs(run));
