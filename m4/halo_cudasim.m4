@@ -28,6 +28,8 @@ AS_IF([test "x$enable_cudasim" != xno], [
   AC_LANG_POP([C++])
   AC_MSG_RESULT([$halo_cudasim])
   AS_IF([test "x$enable_cudasim" = xyes && test $halo_cudasim = no], [AC_MSG_ERROR([--enable-cudasim: $CUDASIM_MISSING])])])
+AS_IF([test "x$enable_shared" = xno && test $halo_cudasim != no], [
+  halo_cudasim=no CUDASIM_MISSING="with --disable-shared there are no modules, and the backend on it is one"])
 CUDASIM_CPPFLAGS="-isystem $halo_cudasim"
 AS_IF([test "x$halo_cudasim" = x/usr/include], [CUDASIM_CPPFLAGS=""])
 CUDASIM_CXXFLAGS="-std=c++17 -fvisibility=hidden -Wall -Wextra -Wshadow"
