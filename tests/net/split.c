@@ -205,7 +205,7 @@ static bool check_network(halo_network *net, int64_t batch, uint64_t seed, const
     for (int t = 0; t < 2; t++) {
         hl_compile_options o = options_for(batch, t == 0, true);
         o.split_until = until;
-        const hl_compile_switches off = {.cut_all = true};
+        const hl_compile_switches off = {.cut_all = true, .slabs = seed % 3 == 2 ? 1 + (int)(seed % 5) : 0}; /* a third makes anew what it can, in 1 to 5 slabs */
         halo_status st = hl_compile_with(together, &o, off, &split[t]);
         if (st == HALO_ERR_SHAPE && t == 0) {
             hl_model_destroy(alone);

@@ -263,6 +263,24 @@ static halo_status too_large(const hl_program *p)
                    (double)i.state_bytes / mib, (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)(p->opt.memory_limit + p->opt.memory_beside) / mib, beside);
 }
 
+/* Processes that hold a sample together give up the same values, so that what they send each other comes in one order: all that one of them gives up and
+ * none must keep. Collective over the group where `o` has one. */
+static halo_status agree(search *s, const hl_compile_options *o)
+{
+    double *x;
+    if (!o->team || !hl_grid_split(&o->team->grid)) return HALO_OK;
+    const size_t n = (size_t)s->now.values;
+    HL_TRY(hl_calloc(s->model->ctx, 2 * n, sizeof(*x), "what is not stored", &x));
+    for (size_t v = 0; v < n; v++) {
+        x[v] = s->now.parts[v];
+        x[n + v] = !s->may[v];
+    }
+    halo_status st = hl_comm_max(o->team->group, x, 2 * (int64_t)n);
+    for (size_t v = 0; v < n && st == HALO_OK; v++) s->now.parts[v] = x[n + v] > 0 ? 0 : (int)x[v];
+    free(x);
+    return st;
+}
+
 static void forget(hl_program **p)
 {
     hl_program_destroy(*p);
@@ -275,6 +293,7 @@ static halo_status compile_within(search *s, const hl_compile_options *o, hl_pro
     size_t excess = 0;
     for (int i = 0; i < ATTEMPTS; i++) {
         HL_TRY(seek(s));
+        HL_TRY(agree(s, o));
         HL_TRY(hl_compile_one(s->model, o, s->off, &s->now, program));
         halo_status st = excess_of(o, *program, &excess);
         if (st == HALO_OK && excess == 0) return HALO_OK;
@@ -293,10 +312,9 @@ static halo_status compile_within(search *s, const hl_compile_options *o, hl_pro
 /* Passes before those that know sizes have nothing to save. */
 static bool sized(const char *after) { return !after || strcmp(after, "fit") == 0 || strcmp(after, "bind") == 0; }
 
-static halo_status everything(search *s)
+static void everything(search *s)
 {
     for (int v = 0; v < s->now.values; v++) s->now.parts[v] = s->may[v] ? s->off.slabs : 0;
-    return HALO_OK;
 }
 
 halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program)
@@ -313,7 +331,8 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     if (st == HALO_OK && options->slabs > 0) s.most_slabs = s.slabs;
     if (st == HALO_OK) st = look_at_plain(&s);
     if (st == HALO_OK && off.slabs > 0) {
-        st = everything(&s);
+        everything(&s);
+        st = agree(&s, options);
         if (st == HALO_OK) st = hl_compile_one(model, options, off, &s.now, program);
     } else if (st == HALO_OK) {
         st = compile_within(&s, options, program);

@@ -114,12 +114,14 @@ bool hl_may_be_transient(const hl_program *p, int value)
     if (v->dead || v->forever || (v->kind != HL_VALUE_ACTIVATION && v->kind != HL_VALUE_GRADIENT)) return false;
     if (value == p->y[0] || value == p->y[p->net->layers - 1] || v->ext[HALO_D + a] < 2) return false;
     if (v->near_any || ((v->margin[a][0] || v->margin[a][1]) && v->mode[a] != HALO_MARGIN_ZERO)) return false;
-    int pools = 0;
+    int pools = 0, readers = 0;
     for (int i = 0; i < p->steps; i++) {
-        if (!may_be_used(&p->step[i], value, a)) return false;
-        pools += unpools(&p->step[i], a) && p->step[i].use[HALO_DX].value == value;
+        const hl_step *s = &p->step[i];
+        if (!may_be_used(s, value, a)) return false;
+        pools += unpools(s, a) && s->use[HALO_DX].value == value;
+        for EACH_ROLE(r) readers += s->use[r].value == value && hl_step_reads(s, r);
     }
-    return pools <= 1;
+    return pools <= 1 && readers > 0; /* what nobody reads nobody asks for, and the rest of what its op writes would not come about */
 }
 
 /* -------------------------------------------------------------------------------------------------- the rewriting */
