@@ -330,6 +330,10 @@ halo_window hl_desc_window(const halo_op_desc *d);
 /* False when an operand is not valid, such as a channel range that begins inside a block. */
 bool hl_step_valid(const hl_step *s);
 
+/* memory_plan.c: whether a value's storage is its own at a step; the step at which most bytes are live, and how many. After `fit`. */
+bool hl_value_live(const hl_value *v, int step);
+int hl_program_peak(const hl_program *p, size_t *most);
+
 /* The name under which a step is shown: its layer's or parameter's. */
 const char *hl_step_name(const hl_program *p, const hl_step *s);
 /* "conv-fwd"; "exchange" */

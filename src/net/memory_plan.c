@@ -9,7 +9,7 @@
 
 enum { BAR = 40, SHOWN = 12 };
 
-static bool live(const hl_value *v, int step)
+bool hl_value_live(const hl_value *v, int step)
 {
     return v->region == HL_REGION_ARENA && !v->dead && v->last >= 0 && (v->alone || (v->first <= step && step <= v->last));
 }
@@ -17,11 +17,11 @@ static bool live(const hl_value *v, int step)
 static size_t live_bytes(const hl_program *p, int step)
 {
     size_t sum = 0;
-    for (int v = 0; v < p->values; v++) sum += live(&p->value[v], step) ? p->value[v].bytes : 0;
+    for (int v = 0; v < p->values; v++) sum += hl_value_live(&p->value[v], step) ? p->value[v].bytes : 0;
     return sum;
 }
 
-static int peak_of(const hl_program *p, size_t *most)
+int hl_program_peak(const hl_program *p, size_t *most)
 {
     int at = 0;
     *most = 0;
@@ -53,7 +53,7 @@ static int next_largest(const hl_program *p, int step, int before)
     int best = -1;
     for (int v = 0; v < p->values; v++) {
         const hl_value *w = &p->value[v];
-        if (!live(w, step)) continue;
+        if (!hl_value_live(w, step)) continue;
         bool later = before < 0 || w->bytes < p->value[before].bytes || (w->bytes == p->value[before].bytes && v > before);
         if (later && (best < 0 || w->bytes > p->value[best].bytes)) best = v;
     }
@@ -77,7 +77,7 @@ static void print_peak(const hl_program *p, int step, size_t most, hl_str *out)
 halo_status hl_program_print_memory(const hl_program *p, hl_str *out)
 {
     size_t most;
-    const int peak = peak_of(p, &most);
+    const int peak = hl_program_peak(p, &most);
     hl_str_addf(out, "%s, batch %" PRId64 ", %s: what is live when\n\n%-5s %-9s %-24s %-18s %7s %10s\n", p->net->name, p->opt.batch,
                 p->opt.training ? "training" : "evaluation", "step", "phase", "layer", "op", "slab", "MiB");
     for (int i = 0; i < p->steps; i++)

@@ -74,23 +74,6 @@ static halo_status trial(const search *s, const hl_economy *e, size_t *bytes, do
 
 /* ----------------------------------------------------------------------------------------------------- candidates */
 
-static bool live(const hl_value *v, int step) { return v->region == HL_REGION_ARENA && !v->dead && (v->alone || (v->first <= step && step <= v->last)); }
-
-static int peak_step(const hl_program *p)
-{
-    size_t most = 0;
-    int at = 0;
-    for (int i = 0; i < p->steps; i++) {
-        size_t sum = 0;
-        for (int v = 0; v < p->values; v++) sum += live(&p->value[v], i) ? p->value[v].bytes : 0;
-        if (sum > most) {
-            most = sum;
-            at = i;
-        }
-    }
-    return at;
-}
-
 /* The value that lies where v does: others may have been merged into it. */
 static int survivor(const hl_program *p, int v)
 {
@@ -117,9 +100,10 @@ static void insert(candidate *list, int *n, candidate c)
 
 static int list_candidates(const search *s, const hl_program *p, candidate *list)
 {
-    int n = 0, at = peak_step(p);
+    size_t most;
+    int n = 0, at = hl_program_peak(p, &most);
     for (int v = 0; v < s->now.values; v++)
-        if ((live(&p->value[v], at) || s->bytes <= s->limit) && can_give_up(s, p, v)) insert(list, &n, (candidate){.value = v, .peak = p->value[v].bytes});
+        if ((hl_value_live(&p->value[v], at) || s->bytes <= s->limit) && can_give_up(s, p, v)) insert(list, &n, (candidate){.value = v, .peak = p->value[v].bytes});
     if (s->any && 2 * s->slabs <= s->most_slabs) list[n++] = (candidate){.value = -1};
     return n;
 }
