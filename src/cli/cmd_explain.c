@@ -43,6 +43,22 @@ static void add_figures(hl_json *j, const hl_figures *f)
     hl_json_int(j, "read_bytes_sample", f->read_bytes_sample);
 }
 
+static void add_memory(hl_json *j, const hl_program *p)
+{
+    hl_json_array(j, "memory_plan");
+    for (int i = 0; i < hl_program_steps(p); i++) {
+        hl_op_info op;
+        hl_program_op(p, i, &op);
+        hl_json_object(j, NULL);
+        hl_json_int(j, "step", i);
+        hl_json_string(j, "layer", op.name);
+        hl_json_string(j, "op", op.kind);
+        hl_json_int(j, "live_bytes", (int64_t)hl_program_live(p, i));
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
+}
+
 static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures)
 {
     hl_program_info info;
@@ -59,6 +75,7 @@ static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures
     hl_json_int(&j, "state_bytes", (int64_t)info.state_bytes);
     hl_json_int(&j, "activation_bytes", (int64_t)info.activation_bytes);
     hl_json_int(&j, "scratch_bytes", (int64_t)info.scratch_bytes);
+    hl_json_int(&j, "record_bytes", (int64_t)info.record_bytes);
     hl_json_int(&j, "slabs", info.slabs);
     if (info.slabs > 0) {
         hl_json_int(&j, "stored_peak_bytes", (int64_t)info.plain_bytes);
@@ -68,6 +85,7 @@ static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures
     hl_json_int(&j, "loader_bytes", hl_run_loader_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
+    if (inv->given[MEMORY]) add_memory(&j, run->train);
     hl_ops_json(run->train, NULL, &j);
     hl_json_end_object(&j);
     return hl_print_json(inv, &j);
@@ -84,35 +102,34 @@ static void print_figures(const hl_figures *f, hl_str *text)
                 (double)f->reduce_bytes / mib, (double)f->read_bytes_sample / mib, (double)f->halo_bytes_group[0] / mib, (double)f->halo_bytes_group[1] / mib);
 }
 
-/* What a limit costs: values are made anew instead of stored, which takes operations. Eighths of what the program needs without one. */
+/* What a limit costs: values are made anew instead of stored, which takes operations. Sixteenths of what the program needs without one. */
 static halo_status print_limits(hl_run *run, hl_str *text)
 {
     const size_t own = run->program_limit[0];
+    const double mib = 1048576;
     hl_program_info plain, i;
     hl_program *p;
-    halo_status st;
     run->program_limit[0] = 0;
     run->only_ask = true;
-    st = hl_run_outline(run, &p);
+    halo_status st = hl_run_outline(run, &p);
     if (st != HALO_OK) return st;
     hl_program_info_get(p, &plain);
     hl_program_destroy(p);
-    hl_str_addf(text, "\nwithout a limit: %.1f MiB, %.3f Gflop a step. With 'memory.limit' of (weights, values and workspace alone)\n%12s %12s %7s %12s\n", (double)plain.peak_bytes / 1048576,
-                plain.flops_step * 1e-9, "MiB", "needs", "slabs", "operations");
-    for (int eighths = 7; eighths > 1 && st == HALO_OK; eighths--) {
-        run->program_limit[0] = plain.peak_bytes / 8 * (size_t)eighths;
-        hl_str_addf(text, "%12.1f ", (double)run->program_limit[0] / 1048576);
+    hl_str_addf(text, "\nwithout a limit: %.1f MiB, %.3f Gflop a step. Within so many MiB for weights, values and workspace (a run's 'memory.limit' is for\n"
+                "I/O, messages and the process as well: 'halo train --check' says what these need):\n%12s %12s %7s %12s\n",
+                (double)plain.peak_bytes / mib, plain.flops_step * 1e-9, "MiB", "needs", "slabs", "operations");
+    for (int share = 15; share > 3 && st == HALO_OK; share -= share > 12 ? 1 : 2) {
+        run->program_limit[0] = plain.peak_bytes / 16 * (size_t)share;
         st = hl_run_outline(run, &p);
         if (st != HALO_OK) break;
         hl_program_info_get(p, &i);
-        hl_str_addf(text, "%12.1f %7d %+11.1f%%\n", (double)i.peak_bytes / 1048576, i.slabs, 100 * (i.flops_step / plain.flops_step - 1));
+        hl_str_addf(text, "%12.1f %12.1f %7d %+11.1f%%\n", (double)run->program_limit[0] / mib, (double)i.peak_bytes / mib, i.slabs, 100 * (i.flops_step / plain.flops_step - 1));
         hl_program_destroy(p);
     }
+    if (st == HALO_ERR_NOMEM) hl_str_addf(text, "%12.1f is not enough: %.1f is the least\n", (double)run->program_limit[0] / mib, (double)run->least / mib);
     run->program_limit[0] = own;
     run->only_ask = false;
-    if (st != HALO_ERR_NOMEM) return st;
-    hl_str_add(text, "is not enough\n");
-    return HALO_OK;
+    return st == HALO_ERR_NOMEM ? HALO_OK : st;
 }
 
 static halo_status memory_text(hl_run *run, hl_str *text)

@@ -167,6 +167,7 @@ typedef struct hl_arrival {
 typedef struct hl_compile_switches {
     bool no_fuse, no_inplace, no_reuse, no_alone, no_overlap;
     bool cut_all; /* into interior and border, however small */
+    bool free_records; /* the memory of steps and values themselves does not count for the limit: for networks so small that little else is there */
     int slabs;    /* > 0: nothing is stored that could be made anew, in so many slabs */
 } hl_compile_switches;
 

@@ -14,19 +14,21 @@ bool hl_value_live(const hl_value *v, int step)
     return v->region == HL_REGION_ARENA && !v->dead && v->last >= 0 && (v->alone || (v->first <= step && step <= v->last));
 }
 
-static size_t live_bytes(const hl_program *p, int step)
+size_t hl_program_live(const hl_program *p, int step)
 {
     size_t sum = 0;
     for (int v = 0; v < p->values; v++) sum += hl_value_live(&p->value[v], step) ? p->value[v].bytes : 0;
     return sum;
 }
 
+int hl_program_steps(const hl_program *p) { return p->steps; }
+
 int hl_program_peak(const hl_program *p, size_t *most)
 {
     int at = 0;
     *most = 0;
     for (int i = 0; i < p->steps; i++) {
-        size_t bytes = live_bytes(p, i);
+        size_t bytes = hl_program_live(p, i);
         if (bytes <= *most) continue;
         *most = bytes;
         at = i;
@@ -39,7 +41,7 @@ static bool computes(const hl_step *s) { return s->phase >= HL_PHASE_FORWARD && 
 static void print_step(const hl_program *p, int i, size_t most, hl_str *out)
 {
     const hl_step *s = &p->step[i];
-    const size_t bytes = live_bytes(p, i);
+    const size_t bytes = hl_program_live(p, i);
     char turn[32] = "";
     int bar = most > 0 ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
     if (s->slabs > 0) snprintf(turn, sizeof(turn), "%d/%d", s->slab + 1, s->slabs);

@@ -136,10 +136,10 @@ static void print_totals(const hl_program *p, hl_str *out)
                              "reference implementations\n",
                 info.parameters, info.flops_forward * 1e-9, info.flops_step * 1e-9, info.reorders,
                 info.references);
-    hl_str_addf(out, "%.1f MiB: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f\n",
+    hl_str_addf(out, "%.1f MiB: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f, steps and values themselves %.1f\n",
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
-                (double)info.scratch_bytes / mib);
+                (double)info.scratch_bytes / mib, (double)info.record_bytes / mib);
     if (info.slabs > 0) {
         hl_str_addf(out, "made anew in %d slab%s instead of being stored: ", info.slabs, HL_S(info.slabs));
         hl_program_anew(p, 100, out);

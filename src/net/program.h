@@ -76,6 +76,7 @@ typedef struct hl_compile_options {
     size_t memory_limit;    /* 0 = none; else values are made anew in slabs instead of stored until the program fits (economy.c), or HALO_ERR_NOMEM */
     size_t memory_beside;   /* what else of a user's limit is taken, for the message that it is not enough */
     bool only_ask;          /* HALO_ERR_NOMEM without a message where the limit is too little */
+    size_t *least;          /* where it is: what the program needs at least; NULL: nobody asks */
     int slabs;              /* in so many; 0: as it takes */
     halo_layout layout;     /* HALO_LAYOUTS: choose */
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
@@ -185,6 +186,7 @@ typedef struct hl_program_info {
     double flops_forward, flops_step;
     size_t peak_bytes, weight_bytes, state_bytes, activation_bytes, scratch_bytes;
     size_t image_bytes; /* of weight_bytes: this program's own */
+    size_t record_bytes; /* host memory, not in peak_bytes: the program's steps and values themselves, much where there are many slabs */
     int reorders;    /* activation layout conversions inside the step */
     int references;  /* ops that got a reference implementation */
     halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */
@@ -221,5 +223,7 @@ halo_status hl_program_time(hl_program *program, bool on);
 halo_status hl_program_print(const hl_program *program, hl_str *out);
 /* Of one that was compiled up to `fit`: which bytes are live at each step, and what is there at the peak. */
 halo_status hl_program_print_memory(const hl_program *program, hl_str *out);
+int hl_program_steps(const hl_program *program);
+size_t hl_program_live(const hl_program *program, int step);
 
 #endif

@@ -60,7 +60,7 @@ static void add_evaluation(hl_run *run, const hl_program_info *train, hl_memory 
     hl_program_info_get(run->eval, &eval);
     m->kind[HL_MEMORY_WEIGHTS] += eval.image_bytes;
     if (eval.activation_bytes > train->activation_bytes) m->kind[HL_MEMORY_ACTIVATIONS] += eval.activation_bytes;
-    m->kind[HL_MEMORY_WORKSPACE] += eval.scratch_bytes;
+    m->kind[HL_MEMORY_WORKSPACE] += eval.scratch_bytes + eval.record_bytes;
     m->kind[HL_MEMORY_MESSAGES] += hl_message_bytes(&eval.traffic);
 }
 
@@ -69,7 +69,7 @@ void hl_run_memory(hl_run *run, hl_memory *m)
     hl_program_info info;
     hl_program_info_get(run->train, &info);
     *m = (hl_memory){.kind = {[HL_MEMORY_WEIGHTS] = info.weight_bytes, [HL_MEMORY_OPTIMIZER] = info.state_bytes, [HL_MEMORY_ACTIVATIONS] = info.activation_bytes,
-                              [HL_MEMORY_WORKSPACE] = info.scratch_bytes, [HL_MEMORY_MESSAGES] = hl_message_bytes(&info.traffic) + reducing_bytes(run)}};
+                              [HL_MEMORY_WORKSPACE] = info.scratch_bytes + info.record_bytes, [HL_MEMORY_MESSAGES] = hl_message_bytes(&info.traffic) + reducing_bytes(run)}};
     add_evaluation(run, &info, m);
     bool writes = *run->set.output && run->ctx->rank == 0;
     m->kind[HL_MEMORY_IO] = (size_t)hl_run_io_bytes(run) + (writes ? largest_tensor(run) + growth_writer : 0);

@@ -70,6 +70,8 @@ typedef struct hl_run {
     size_t resident;                /* memory of the process before the run's own */
     hl_forecast forecast;           /* of training: found before anything large is allocated */
     bool only_ask;                  /* outlines that do not fit are no error */
+    size_t least;                   /* what one needs at least that did not fit */
+    size_t eval_beside;             /* bytes of the program for evaluation that do not lie in training's activations */
     size_t program_limit[2];        /* most bytes of the programs for training and for evaluation; 0: no limit */
 } hl_run;
 

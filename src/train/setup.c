@@ -275,7 +275,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     hl_compile_options o = hl_run_compile_options(&run->set, training);
     o.batch = hl_run_part(run);
     o.memory_limit = training ? run->program_limit[0] : run->program_limit[1];
-    o.memory_beside = training && run->set.memory_limit > 0 ? (size_t)run->set.memory_limit - run->program_limit[0] : 0;
+    o.memory_beside = o.memory_limit > 0 && (size_t)run->set.memory_limit > o.memory_limit ? (size_t)run->set.memory_limit - o.memory_limit : 0;
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
     return o;
@@ -297,13 +297,14 @@ static halo_status compile_with_cache(hl_run *run, bool training, const char *af
     o.after = after;
     halo_status st = hl_compile(run->model, &o, program);
     free(cache);
-    return st;
+    return st == HALO_ERR_NOMEM && o.memory_limit > 0 ? HALO_ERR_USAGE : st; /* a limit was asked for */
 }
 
 static halo_status outline(hl_run *run, bool training, hl_program **program)
 {
     hl_compile_options o = options_of(run, training);
     o.only_ask = run->only_ask;
+    o.least = &run->least;
     o.plan = HL_PLAN_FIXED;
     o.team = NULL;
     o.after = "fit";
@@ -326,12 +327,12 @@ static void forget_outlines(hl_run *run)
     run->model = NULL;
 }
 
-/* Evaluation is to lie in the memory of training's activations. */
+/* Evaluation is to lie in the memory of training's activations; what it has beside is counted already (hl_run_memory). */
 static size_t evaluation_limit(const hl_run *run)
 {
     hl_program_info i;
     hl_program_info_get(run->train, &i);
-    return i.peak_bytes - i.scratch_bytes - i.image_bytes;
+    return i.peak_bytes - i.scratch_bytes - i.image_bytes + run->eval_beside;
 }
 
 /* Programs that take no memory, within the limits. */
@@ -342,33 +343,50 @@ static halo_status make_outline_programs(hl_run *run)
     return run->source[HL_VALIDATION] ? outline(run, false, &run->eval) : HALO_OK;
 }
 
-/* A rank may use `limit`: what is left of it for a program's weights, values and workspace. */
-static halo_status set_program_limit(hl_run *run, size_t limit)
+/* Images, workspace and steps of evaluation's program. */
+static size_t beside_of(const hl_program *eval)
+{
+    hl_program_info i = {.image_bytes = 0};
+    if (eval) hl_program_info_get(eval, &i);
+    return i.image_bytes + i.scratch_bytes + i.record_bytes;
+}
+
+static halo_status less_than_nothing(const hl_run *run, size_t limit, size_t beside)
+{
+    if (run->only_ask) return HALO_ERR_NOMEM;
+    return hl_fail(run->ctx, HALO_ERR_USAGE, "I/O, messages and the process alone need %.1f MiB, without any network; 'memory.limit' is %.1f MiB", (double)beside / 1048576,
+                   (double)limit / 1048576);
+}
+
+/* A rank may use `limit`: what is left of it for a program's weights, values and workspace. All ranks keep to what the one has that has least, so that they
+ * compile the same programs. Collective unless `alone`. */
+static halo_status set_program_limit(hl_run *run, size_t limit, bool alone)
 {
     hl_memory m;
     hl_program_info i;
     hl_run_memory(run, &m);
     hl_program_info_get(run->train, &i);
-    const size_t total = hl_memory_total(&m), beside = total - hl_min64((int64_t)total, (int64_t)i.peak_bytes);
-    if (total <= limit) return HALO_OK;
-    if (beside >= limit && run->only_ask) return HALO_ERR_NOMEM;
-    if (beside >= limit)
-        return hl_fail(run->ctx, HALO_ERR_USAGE, "'memory.limit' is %.0f MiB, of which input and output, messages and the program itself need %.0f", (double)limit / 1048576,
-                       (double)beside / 1048576);
-    run->program_limit[0] = limit - beside;
+    run->eval_beside = beside_of(run->eval);
+    const size_t total = hl_memory_total(&m);
+    double x[2] = {(double)total - (double)(i.peak_bytes + i.record_bytes), total > limit}; /* beside the program; too much */
+    if (!alone) HL_TRY(hl_comm_max(run->ctx, x, 2));
+    if (x[1] == 0) return HALO_OK;
+    if (x[0] >= (double)limit) return less_than_nothing(run, limit, (size_t)x[0]);
+    run->program_limit[0] = limit - (size_t)fmax(0, x[0]);
     return HALO_OK;
 }
 
-/* Once more with the limit, where without one it is exceeded. */
-static halo_status make_outlines(hl_run *run, size_t limit)
+/* Once more with the limit, where without one it is exceeded. Collective unless `alone`. */
+static halo_status make_outlines(hl_run *run, size_t limit, bool alone)
 {
     hl_optim_spec optim = hl_run_optim_spec(&run->set);
     if (run->resident == 0) run->resident = hl_rss_bytes();
     run->program_limit[0] = run->program_limit[1] = 0;
-    HL_TRY(hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model));
-    HL_TRY(make_outline_programs(run));
-    if (limit > 0) HL_TRY(set_program_limit(run, limit));
-    if (run->program_limit[0] == 0) return HALO_OK;
+    halo_status st = hl_model_outline(run->ctx, run->dev, run->net, &optim, &run->model);
+    if (st == HALO_OK) st = make_outline_programs(run);
+    if (!alone) st = hl_agree(run->ctx, st);
+    if (st == HALO_OK && limit > 0) st = set_program_limit(run, limit, alone);
+    if (st != HALO_OK || run->program_limit[0] == 0) return st;
     forget_programs(run);
     return make_outline_programs(run);
 }
@@ -381,7 +399,7 @@ static halo_status offer_limit(hl_run *run)
     hl_memory m;
     if (f.fits || run->set.memory_limit > 0 || limit == 0) return HALO_OK;
     run->only_ask = true;
-    const bool can = make_outlines(run, limit) == HALO_OK;
+    const bool can = make_outlines(run, limit, true) == HALO_OK;
     run->only_ask = false;
     if (can) hl_run_memory(run, &m);
     if (can && hl_memory_total(&m) <= limit) hl_forecast_help(&run->forecast, limit);
@@ -394,7 +412,7 @@ static halo_status offer_limit(hl_run *run)
 static halo_status forecast(hl_run *run)
 {
     const size_t limit = run->set.memory_limit > 0 ? (size_t)run->set.memory_limit : 0;
-    halo_status mine = make_outlines(run, limit), st = hl_agree(run->ctx, limit > 0 && mine == HALO_ERR_NOMEM ? HALO_ERR_USAGE : mine); /* a limit was asked for */
+    halo_status mine = make_outlines(run, limit, false), st = hl_agree(run->ctx, limit > 0 && mine == HALO_ERR_NOMEM ? HALO_ERR_USAGE : mine); /* a limit was asked for */
     if (st == HALO_OK) st = hl_run_forecast(run, &run->forecast);
     forget_outlines(run);
     if (st == HALO_OK) st = offer_limit(run);

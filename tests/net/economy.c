@@ -125,7 +125,7 @@ static void check_limits(size_t i, const network *k, const outcome *plain, const
     int met = 0, wrong = 0;
     for (int tenths = 9; tenths >= 3; tenths -= full() ? 1 : 4) {
         options.memory_limit = plain->info.peak_bytes - plain->info.activation_bytes / 10 * (size_t)(10 - tenths);
-        outcome o = train(k, &options, (hl_compile_switches){0});
+        outcome o = train(k, &options, (hl_compile_switches){.free_records = true});
         if (o.st == HALO_ERR_NOMEM) break;
         check_status(ctx, o.st, name);
         wrong += o.info.peak_bytes > options.memory_limit || o.info.slabs == 0 || !(losses_differ(&o, plain) <= tolerance);

@@ -27,7 +27,8 @@ typedef struct search {
     hl_economy now;
     int slabs, most_slabs;
     bool any;
-    size_t plain_bytes, bytes, limit;
+    size_t plain_bytes, plain_peak, bytes, limit;
+    halo_layout layout; /* of the program in which everything is stored */
     double plain_flops, flops;
 } search;
 
@@ -39,6 +40,9 @@ typedef struct candidate {
     double flops;
 } candidate;
 
+/* With the many steps of many slabs. */
+static size_t bytes_of(const search *s, const hl_program_info *info) { return info->peak_bytes + (s->off.free_records ? 0 : info->record_bytes); }
+
 static halo_status compile_trial(const search *s, const char *after, const hl_economy *e, hl_program **p)
 {
     hl_compile_options o = s->opt;
@@ -46,16 +50,17 @@ static halo_status compile_trial(const search *s, const char *after, const hl_ec
     return hl_compile_one(s->model, &o, s->off, e, p);
 }
 
-/* The program in which everything is stored; its layout is that of all trials. */
+/* The program in which everything is stored. */
 static halo_status look_at_plain(search *s)
 {
     hl_program *p;
     hl_program_info info;
     HL_TRY(compile_trial(s, "fit", NULL, &p));
     hl_program_info_get(p, &info);
-    s->bytes = s->plain_bytes = info.peak_bytes;
+    s->bytes = s->plain_bytes = bytes_of(s, &info);
     s->flops = s->plain_flops = info.flops_step;
-    s->opt.layout = info.layout;
+    s->plain_peak = info.peak_bytes;
+    s->layout = info.layout;
     hl_program_destroy(p);
     return HALO_OK;
 }
@@ -66,7 +71,7 @@ static halo_status trial(const search *s, const hl_economy *e, size_t *bytes, do
     hl_program_info info;
     HL_TRY(compile_trial(s, "fit", e, &p));
     hl_program_info_get(p, &info);
-    *bytes = info.peak_bytes;
+    *bytes = bytes_of(s, &info);
     *flops = info.flops_step;
     hl_program_destroy(p);
     return HALO_OK;
@@ -207,7 +212,8 @@ static halo_status begin(search *s, hl_program **lowered)
     HL_TRY(compile_trial(s, "slabs", NULL, lowered));
     p = *lowered;
     s->now.values = p->values;
-    s->most_slabs = (int)hl_max64(1, p->value[p->y[0]].ext[HALO_D + hl_slab_axis(p)] / LEAST_CELLS);
+    const int64_t cells = p->value[p->y[0]].ext[HALO_D + hl_slab_axis(p)];
+    s->most_slabs = (int)hl_min64(INT32_MAX, s->opt.slabs > 0 ? hl_min64(s->opt.slabs, cells) : hl_max64(1, cells / LEAST_CELLS));
     if (s->slabs > s->most_slabs) s->slabs = s->most_slabs;
     HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->may), "what may not be stored", &s->may));
     HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->now.parts), "what is not stored", &s->now.parts));
@@ -222,29 +228,32 @@ static void end(search *s, hl_program *lowered)
     free(s->now.parts);
 }
 
-/* What a program needs beyond the limit, the most of all processes that compile together. */
-static halo_status excess_of(const hl_compile_options *o, const hl_program *p, size_t *excess)
+/* The most that any of the processes that compile together has. */
+static halo_status most_of_group(const hl_compile_options *o, double *x) { return o->team && hl_grid_split(&o->team->grid) ? hl_comm_max(o->team->group, x, 1) : HALO_OK; }
+
+/* What a program needs beyond the limit. */
+static halo_status excess_of(const search *s, const hl_compile_options *o, const hl_program *p, double *excess)
 {
     hl_program_info info;
     hl_program_info_get(p, &info);
-    double over = info.peak_bytes > o->memory_limit ? (double)(info.peak_bytes - o->memory_limit) : 0;
-    if (o->team && hl_grid_split(&o->team->grid)) HL_TRY(hl_comm_max(o->team->group, &over, 1));
-    *excess = (size_t)over;
-    return HALO_OK;
+    const size_t bytes = bytes_of(s, &info);
+    *excess = bytes > o->memory_limit ? (double)(bytes - o->memory_limit) : 0;
+    return most_of_group(o, excess);
 }
 
-static halo_status too_large(const hl_program *p)
+static halo_status too_large(const search *s, const hl_program *p)
 {
     const double mib = 1048576;
     hl_program_info i;
     char beside[96] = "";
-    if (p->opt.only_ask) return HALO_ERR_NOMEM;
     hl_program_info_get(p, &i);
-    if (p->opt.memory_beside > 0) snprintf(beside, sizeof(beside), ", of which %.1f are for I/O, messages and the process", (double)p->opt.memory_beside / mib);
+    if (s->opt.least) *s->opt.least = bytes_of(s, &i);
+    if (s->opt.only_ask) return HALO_ERR_NOMEM;
+    if (s->opt.memory_beside > 0) snprintf(beside, sizeof(beside), ", I/O, messages and the process %.1f", (double)s->opt.memory_beside / mib);
     return hl_fail(p->ctx, HALO_ERR_NOMEM,
-                   "'%s' at batch %" PRId64 " needs %.1f MiB%s: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f; the limit is %.1f MiB%s",
-                   p->net->name, p->opt.batch, (double)i.peak_bytes / mib, p->lowered_values < p->values ? " at least" : "", (double)i.weight_bytes / mib,
-                   (double)i.state_bytes / mib, (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)(p->opt.memory_limit + p->opt.memory_beside) / mib, beside);
+                   "'%s' at batch %" PRId64 " needs %.1f MiB at least: weights %.1f, optimiser state %.1f, activations %.1f, scratch %.1f, steps %.1f%s; the limit is %.1f MiB", p->net->name,
+                   p->opt.batch, (double)(bytes_of(s, &i) + s->opt.memory_beside) / mib, (double)i.weight_bytes / mib, (double)i.state_bytes / mib,
+                   (double)i.activation_bytes / mib, (double)i.scratch_bytes / mib, (double)i.record_bytes / mib, beside, (double)(p->opt.memory_limit + s->opt.memory_beside) / mib);
 }
 
 /* Processes that hold a sample together give up the same values, so that what they send each other comes in one order: all that one of them gives up and
@@ -271,26 +280,24 @@ static void forget(hl_program **p)
     *p = NULL;
 }
 
-/* The program as it was asked for, with what the search found; measured implementations may need more than the first ones, then once more with less. */
+/* The program as it was asked for, with what the search found, in the layout of the trials; measured implementations may need more than the first ones, then once
+ * more with less. */
 static halo_status compile_within(search *s, const hl_compile_options *o, hl_program **program)
 {
-    size_t excess = 0;
-    for (int i = 0; i < ATTEMPTS; i++) {
+    for (int i = 0;; i++) {
+        double excess, stuck;
         HL_TRY(seek(s));
         HL_TRY(agree(s, o));
         HL_TRY(hl_compile_one(s->model, o, s->off, &s->now, program));
-        halo_status st = excess_of(o, *program, &excess);
+        halo_status st = excess_of(s, o, *program, &excess);
         if (st == HALO_OK && excess == 0) return HALO_OK;
-        if (st == HALO_OK && i + 1 == ATTEMPTS) st = too_large(*program);
-        if (st != HALO_OK || s->bytes > s->limit) {
-            if (st == HALO_OK) st = too_large(*program);
-            forget(program);
-            return st;
-        }
+        stuck = s->bytes > s->limit || i + 1 == ATTEMPTS;
+        if (st == HALO_OK) st = most_of_group(o, &stuck);
+        if (st == HALO_OK && stuck > 0) st = too_large(s, *program);
         forget(program);
-        s->limit -= excess < s->limit ? excess : s->limit;
+        if (st != HALO_OK) return st;
+        s->limit -= excess < (double)s->limit ? (size_t)excess : s->limit;
     }
-    return HALO_OK;
 }
 
 /* Passes before those that know sizes have nothing to save. */
@@ -301,30 +308,63 @@ static void everything(search *s)
     for (int v = 0; v < s->now.values; v++) s->now.parts[v] = s->may[v] ? s->off.slabs : 0;
 }
 
+/* Without an economy where that fits, or with all of one for tests. */
+static halo_status compile_plain(search *s, const hl_compile_options *o, hl_program **program, bool *done)
+{
+    double over = s->plain_bytes > o->memory_limit;
+    *done = false;
+    HL_TRY(most_of_group(o, &over));
+    if (over > 0) return HALO_OK;
+    HL_TRY(hl_compile_one(s->model, o, s->off, NULL, program));
+    halo_status st = excess_of(s, o, *program, &over);
+    *done = st == HALO_OK && over == 0;
+    if (!*done) forget(program);
+    return st;
+}
+
+/* Trials and the program are in one layout: what is fused depends on it, and the numbers of values on that. */
+static halo_status fix_layout(search *s, hl_compile_options *o)
+{
+    double layout = s->layout;
+    HL_TRY(most_of_group(o, &layout));
+    s->opt.layout = o->layout = (halo_layout)(int)layout;
+    return HALO_OK;
+}
+
+static halo_status economise(search *s, hl_compile_options *o, hl_program **program)
+{
+    hl_program *lowered = NULL;
+    bool done = false;
+    HL_TRY(look_at_plain(s));
+    if (s->off.slabs == 0) HL_TRY(compile_plain(s, o, program, &done));
+    if (done) return HALO_OK;
+    HL_TRY(fix_layout(s, o));
+    halo_status st = begin(s, &lowered);
+    if (st == HALO_OK && s->off.slabs > 0) {
+        everything(s);
+        st = agree(s, o);
+        if (st == HALO_OK) st = hl_compile_one(s->model, o, s->off, &s->now, program);
+    } else if (st == HALO_OK) {
+        st = compile_within(s, o, program);
+    }
+    if (st == HALO_OK) {
+        (*program)->plain_bytes = s->plain_peak;
+        (*program)->plain_flops = s->plain_flops;
+    }
+    end(s, lowered);
+    return st;
+}
+
 halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, hl_compile_switches off, hl_program **program)
 {
     search s = {.model = model, .opt = *options, .off = off, .slabs = options->slabs > 0 ? options->slabs : FIRST_SLABS, .limit = options->memory_limit};
-    hl_program *lowered = NULL;
+    hl_compile_options o = *options;
+    *program = NULL;
     if ((s.limit == 0 && off.slabs == 0) || !sized(options->after)) return hl_compile_one(model, options, off, NULL, program);
     s.opt.plan = HL_PLAN_FIXED;
     s.opt.plan_cache = NULL;
     s.opt.beside = NULL;
     if (options->team) s.opt.grid = options->team->grid;
     s.opt.team = NULL;
-    halo_status st = begin(&s, &lowered);
-    if (st == HALO_OK && options->slabs > 0) s.most_slabs = s.slabs;
-    if (st == HALO_OK) st = look_at_plain(&s);
-    if (st == HALO_OK && off.slabs > 0) {
-        everything(&s);
-        st = agree(&s, options);
-        if (st == HALO_OK) st = hl_compile_one(model, options, off, &s.now, program);
-    } else if (st == HALO_OK) {
-        st = compile_within(&s, options, program);
-    }
-    if (st == HALO_OK && (s.any || off.slabs > 0)) {
-        (*program)->plain_bytes = s.plain_bytes;
-        (*program)->plain_flops = s.plain_flops;
-    }
-    end(&s, lowered);
-    return st;
+    return economise(&s, &o, program);
 }
