@@ -29,7 +29,7 @@ typedef struct search {
     bool any;
     size_t plain_bytes, plain_peak, bytes, limit;
     halo_layout layout; /* of the program in which everything is stored */
-    double plain_flops, flops;
+    double plain_flops, flops, over; /* over: as of candidates, now */
 } search;
 
 /* One thing to give up. */
@@ -37,7 +37,7 @@ typedef struct candidate {
     int value;      /* of the program now; -1: twice as many slabs */
     size_t peak;    /* bytes at the peak */
     size_t bytes;   /* of the program then */
-    double flops;
+    double flops, over;
 } candidate;
 
 /* With the many steps of many slabs. */
@@ -65,14 +65,24 @@ static halo_status look_at_plain(search *s)
     return HALO_OK;
 }
 
-static halo_status trial(const search *s, const hl_economy *e, size_t *bytes, double *flops)
+/* How far the program is from the limit: bytes beyond it, summed over steps, so that of two peaks of one height each that is taken away counts. */
+static double over_limit(const search *s, const hl_program *p, const hl_program_info *info)
+{
+    const double rest = (double)bytes_of(s, info) - (double)info->activation_bytes, limit = (double)s->limit;
+    double sum = fmax(0, rest + (double)info->activation_bytes - limit);
+    for (int i = 0; i < p->steps; i++) sum += fmax(0, rest + (double)hl_program_live(p, i) - limit) / fmax(1, p->step[i].slabs);
+    return sum;
+}
+
+static halo_status trial(const search *s, const hl_economy *e, candidate *c)
 {
     hl_program *p;
     hl_program_info info;
     HL_TRY(compile_trial(s, "fit", e, &p));
     hl_program_info_get(p, &info);
-    *bytes = bytes_of(s, &info);
-    *flops = info.flops_step;
+    c->bytes = bytes_of(s, &info);
+    c->flops = info.flops_step;
+    c->over = over_limit(s, p, &info);
     hl_program_destroy(p);
     return HALO_OK;
 }
@@ -127,13 +137,13 @@ static void give_up(const search *s, const hl_program *p, const candidate *c, hl
 
 static double worth(const search *s, const candidate *c)
 {
-    double saved = (double)s->bytes - (double)c->bytes, added = fmax(0, c->flops - s->flops) / s->plain_flops;
+    double saved = s->over - c->over, added = fmax(0, c->flops - s->flops) / s->plain_flops;
     return saved / (1 + DEAR * added);
 }
 
 static const candidate *better(const search *s, const candidate *best, const candidate *c)
 {
-    if (c->bytes >= s->bytes) return best;
+    if (c->over >= s->over) return best;
     if (!best) return c;
     const bool fits[2] = {best->bytes <= s->limit, c->bytes <= s->limit};
     if (fits[0] != fits[1]) return fits[1] ? c : best;
@@ -152,6 +162,7 @@ static halo_status take(search *s, const hl_program *p, const candidate *c)
     s->any = true;
     s->bytes = c->bytes;
     s->flops = c->flops;
+    s->over = c->over;
     return HALO_OK;
 }
 
@@ -163,7 +174,7 @@ static halo_status try_all(search *s, const hl_program *p, candidate *list, int 
     HL_TRY(hl_calloc(s->model->ctx, (size_t)e.values, sizeof(*e.parts), "what is not stored", &e.parts));
     for (int i = 0; i < n && st == HALO_OK; i++) {
         give_up(s, p, &list[i], &e);
-        st = trial(s, &e, &list[i].bytes, &list[i].flops);
+        st = trial(s, &e, &list[i]);
         if (st == HALO_OK) *best = better(s, *best, &list[i]);
     }
     free(e.parts);
@@ -184,7 +195,10 @@ static halo_status one_round(search *s, bool *more)
     candidate list[CANDIDATES + 1];
     const candidate *best = NULL;
     hl_program *p;
+    hl_program_info info;
     HL_TRY(compile_trial(s, "fit", &s->now, &p));
+    hl_program_info_get(p, &info);
+    s->over = over_limit(s, p, &info);
     const int n = list_candidates(s, p, list);
     const bool fits = s->bytes <= s->limit;
     halo_status st = try_all(s, p, list, n, &best);
