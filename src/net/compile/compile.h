@@ -23,7 +23,7 @@ halo_status hl_pass_choose(hl_program *p);        /* layouts and implementations
 halo_status hl_pass_fit(hl_program *p);           /* lifetimes and slots */
 halo_status hl_pass_bind(hl_program *p);          /* buffers, plans, addresses */
 
-/* slabs.c: the axis that is cut, 0 to 2; whether a value, after `lower`, can be made anew in slabs instead of being stored. */
+/* transient.c: the axis that is cut, 0 to 2; whether a value, after `lower`, can be made anew in slabs instead of being stored. */
 int hl_slab_axis(const hl_program *p);
 bool hl_may_be_transient(const hl_program *p, int value);
 

@@ -35,6 +35,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/pooled.c \
 	src/net/compile/precision.c \
 	src/net/compile/shape.c \
-	src/net/compile/slabs.c \
+	src/net/compile/slabs.c src/net/compile/slabs.h \
+	src/net/compile/transient.c \
 	src/net/compile/transposed.c \
 	src/net/compile/update.c

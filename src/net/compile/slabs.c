@@ -15,114 +15,7 @@
  *
  * Cells are counted within this process's block. A part's window is the layer's with the padding moved by where its operands begin: pad + x.lo - stride y.lo.
  */
-#include "net/compile/compile.h"
-
-#define BIT(role) (1u << (role))
-#define EACH_ROLE(r) (halo_role r = (halo_role)0; r < HALO_ROLES; r = (halo_role)(r + 1))
-
-/* How the cells of an op's operands hang together: `drive` is what a part is about, the others follow from it. */
-typedef struct relation {
-    bool known;
-    halo_role drive;
-    unsigned same;  /* the same cells */
-    unsigned need;  /* those that the windows of `drive` hold */
-    unsigned reach; /* those whose windows hold cells of `drive` */
-} relation;
-
-static const relation relations[HALO_OP_KINDS] = {
-    [HALO_OP_CONV_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_CONV_BWD_DATA] = {true, HALO_DX, 0, 0, BIT(HALO_DY)},
-    [HALO_OP_CONV_BWD_WEIGHTS] = {true, HALO_DY, 0, BIT(HALO_X), 0},
-    [HALO_OP_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_AUX)},
-    [HALO_OP_CONV_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_ACT_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_Y) | BIT(HALO_AUX)},
-    [HALO_OP_NORM_STATS] = {true, HALO_X, 0, 0, 0},
-    [HALO_OP_NORM_APPLY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_NORM_BWD_STATS] = {true, HALO_DY, BIT(HALO_X), 0, 0},
-    [HALO_OP_NORM_BWD_APPLY] = {true, HALO_DX, BIT(HALO_X) | BIT(HALO_DY), 0, 0},
-    [HALO_OP_ACT_FWD] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_ACT_BWD] = {true, HALO_DX, BIT(HALO_Y) | BIT(HALO_DY), 0, 0},
-    [HALO_OP_ADD] = {true, HALO_Y, BIT(HALO_X) | BIT(HALO_X2), 0, 0},
-    [HALO_OP_COPY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_DROPOUT] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_BIAS_BWD] = {true, HALO_DY, 0, 0, 0},
-};
-
-static unsigned operands_of(const relation *k) { return BIT(k->drive) | k->same | k->need | k->reach; }
-
-int hl_slab_axis(const hl_program *p) { return p->value[p->y[0]].whole[0] > 1 ? 0 : 1; }
-
-/* ----------------------------------------------------------------------------------------------- what may be cut */
-
-/* Between an op's long and its short operand. */
-static hl_window1 window_of(const halo_op_desc *d, int a)
-{
-    const halo_window w = hl_desc_window(d);
-    return (hl_window1){w.kernel[a], w.stride[a], w.pad_lo[a], w.dilation[a]};
-}
-
-/* The windows of a pool, one beside the other. Those of its backward have to be whole, as their cells are counted. */
-static bool tiles(const hl_step *s, int a)
-{
-    const hl_window1 w = window_of(&s->desc, a);
-    return w.k == w.s && w.l == 1;
-}
-
-/* Backward of a pool whose windows have to be whole. */
-static bool unpools(const hl_step *s, int a)
-{
-    return s->kind == HL_STEP_OP && (s->desc.kind == HALO_OP_POOL_BWD || (s->desc.kind == HALO_OP_ACT_POOL_BWD && !tiles(s, a)));
-}
-
-static bool can_cut(const hl_step *s, int a)
-{
-    const relation *k = &relations[s->desc.kind];
-    if (s->kind != HL_STEP_OP || (s->phase != HL_PHASE_FORWARD && s->phase != HL_PHASE_BACKWARD) || !k->known) return false;
-    for EACH_ROLE(r) {
-        const hl_use *u = &s->use[r];
-        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
-        if (u->flat || u->rows > 1 || u->grow[a][0] || u->grow[a][1] || u->ext[a]) return false;
-    }
-    return true;
-}
-
-/* What it writes beside the value is none that is stored cell by cell: of that some cells might never be asked for. */
-static bool writes_alone(const hl_step *s, halo_role role)
-{
-    const relation *k = &relations[s->desc.kind];
-    for EACH_ROLE(r)
-        if (r != role && (operands_of(k) & BIT(r)) && hl_step_writes(s, r)) return false;
-    return role == k->drive;
-}
-
-static bool may_be_used(const hl_step *s, int value, int a)
-{
-    for EACH_ROLE(r) {
-        if (s->use[r].value != value) continue;
-        if (!can_cut(s, a) || !(operands_of(&relations[s->desc.kind]) & BIT(r))) return false;
-        if (hl_step_writes(s, r) && !writes_alone(s, r)) return false;
-        if (unpools(s, a) && r != HALO_DX && !tiles(s, a)) return false;
-    }
-    return true;
-}
-
-bool hl_may_be_transient(const hl_program *p, int value)
-{
-    const hl_value *v = &p->value[value];
-    const int a = hl_slab_axis(p);
-    if (v->dead || v->forever || (v->kind != HL_VALUE_ACTIVATION && v->kind != HL_VALUE_GRADIENT)) return false;
-    if (value == p->y[0] || value == p->y[p->net->layers - 1] || v->ext[HALO_D + a] < 2) return false;
-    if (v->near_any || ((v->margin[a][0] || v->margin[a][1]) && v->mode[a] != HALO_MARGIN_ZERO)) return false;
-    int pools = 0, readers = 0;
-    for (int i = 0; i < p->steps; i++) {
-        const hl_step *s = &p->step[i];
-        if (!may_be_used(s, value, a)) return false;
-        pools += unpools(s, a) && s->use[HALO_DX].value == value;
-        for EACH_ROLE(r) readers += s->use[r].value == value && hl_step_reads(s, r);
-    }
-    return pools <= 1 && readers > 0; /* what nobody reads nobody asks for, and the rest of what its op writes would not come about */
-}
+#include "net/compile/slabs.h"
 
 /* -------------------------------------------------------------------------------------------------- the rewriting */
 
@@ -180,13 +73,13 @@ static hl_range hull(hl_range a, hl_range b)
 /* The windows of a pool's backward that reach the cells. */
 static hl_range windows_of(const slabs *b, const hl_step *pool, hl_range cells)
 {
-    return hl_range_meet(reach(cells, window_of(&pool->desc, b->axis)), (hl_range){0, extent(b, pool->use[HALO_DY].value)});
+    return hl_range_meet(reach(cells, hl_step_window(pool, b->axis)), (hl_range){0, extent(b, pool->use[HALO_DY].value)});
 }
 
 /* What is formed so that some cells come out right: all of their windows; with signs, all cells that belong to a window's bits. */
 static hl_range whole_windows(const slabs *b, const hl_step *pool, hl_range cells)
 {
-    const hl_window1 w = window_of(&pool->desc, b->axis);
+    const hl_window1 w = hl_step_window(pool, b->axis);
     const hl_range all = {0, extent(b, pool->use[HALO_DX].value)};
     hl_range r = hull(cells, hl_range_meet(hl_window_need(windows_of(b, pool, cells), w), all));
     if (pool->desc.kind == HALO_OP_ACT_POOL_BWD) r = (hl_range){floor_to(r.lo, w.s), hl_min64(all.hi, floor_to(r.hi + w.s - 1, w.s))};
@@ -196,7 +89,7 @@ static hl_range whole_windows(const slabs *b, const hl_step *pool, hl_range cell
 static hl_range windows_formed(const slabs *b, const hl_step *pool)
 {
     const int value = pool->use[HALO_DX].value;
-    const int64_t s = window_of(&pool->desc, b->axis).s;
+    const int64_t s = hl_step_window(pool, b->axis).s;
     if (pool->desc.kind == HALO_OP_POOL_BWD) return windows_of(b, pool, b->core[value]);
     return hl_range_meet((hl_range){b->wanted[value].lo / s, hl_div_up(b->wanted[value].hi, s)}, (hl_range){0, extent(b, pool->use[HALO_DY].value)});
 }
@@ -222,20 +115,20 @@ static bool signs(const hl_step *s) { return s->desc.kind == HALO_OP_POOL_FWD &&
 
 static hl_range signed_cells(const slabs *b, const hl_step *s, hl_range windows)
 {
-    const int64_t stride = window_of(&s->desc, b->axis).s;
+    const int64_t stride = hl_step_window(s, b->axis).s;
     return hl_range_meet((hl_range){windows.lo * stride, windows.hi * stride}, (hl_range){0, extent(b, s->use[HALO_X].value)});
 }
 
 /* The cells of each operand for the part of a step that is about `drive`. */
 static void ranges_of(const slabs *b, const hl_step *s, hl_range drive, hl_range out[HALO_ROLES])
 {
-    const relation *k = &relations[s->desc.kind];
-    const hl_window1 w = window_of(&s->desc, b->axis);
+    const hl_relation *k = hl_relation_of(s);
+    const hl_window1 w = hl_step_window(s, b->axis);
     for EACH_ROLE(r) {
         const hl_use *u = &s->use[r];
-        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
+        if (u->value < 0 || !(hl_relation_roles(k) & BIT(r))) continue;
         hl_range want = k->need & BIT(r) ? hl_window_need(drive, w) : k->reach & BIT(r) ? reach(drive, w) : drive;
-        if (unpools(s, b->axis) && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_formed(b, s);
+        if (hl_step_unpools(s, b->axis) && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_formed(b, s);
         if (signs(s) && r == HALO_X) want = hull(want, signed_cells(b, s, drive));
         out[r] = r == k->drive ? drive : some(want, readable(b, u), extent(b, u->value));
     }
@@ -244,9 +137,9 @@ static void ranges_of(const slabs *b, const hl_step *s, hl_range drive, hl_range
 /* Where a part begins: of a pool's backward, with a window. */
 static int64_t begin_of(const slabs *b, const hl_step *s, int part, int parts)
 {
-    const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value), at = n * part / parts;
-    const hl_window1 w = window_of(&s->desc, b->axis);
-    return unpools(s, b->axis) && part > 0 && part < parts ? hl_max64(0, floor_to(at + w.p, w.s) - w.p) : at;
+    const int64_t n = extent(b, s->use[hl_relation_of(s)->drive].value), at = n * part / parts;
+    const hl_window1 w = hl_step_window(s, b->axis);
+    return hl_step_unpools(s, b->axis) && part > 0 && part < parts ? hl_max64(0, floor_to(at + w.p, w.s) - w.p) : at;
 }
 
 static hl_range drive_of(const slabs *b, const hl_step *s, int part, int parts)
@@ -259,7 +152,7 @@ static void want_inputs(slabs *b, const hl_step *s, hl_range drive)
     hl_range range[HALO_ROLES];
     ranges_of(b, s, drive, range);
     for EACH_ROLE(r)
-        if (transient(b, s->use[r].value) && (operands_of(&relations[s->desc.kind]) & BIT(r))) want(b, s->use[r].value, range[r]);
+        if (transient(b, s->use[r].value) && (hl_relation_roles(hl_relation_of(s)) & BIT(r))) want(b, s->use[r].value, range[r]);
 }
 
 /* ---------------------------------------------------------------------------------------------- one part of a step */
@@ -310,13 +203,13 @@ static halo_status add_part(slabs *b, int i, hl_range drive, hl_phase phase, int
     hl_range range[HALO_ROLES];
     HL_TRY(hl_step_again(b->p, &b->step[i]));
     hl_step *s = &b->p->step[b->p->steps - 1];
-    const relation *k = &relations[s->desc.kind];
+    const hl_relation *k = hl_relation_of(s);
     int64_t begins[2] = {0, 0}; /* of the operand that windows lie on, and of their own */
     ranges_of(b, s, drive, range);
     for EACH_ROLE(r) {
         hl_use *u = &s->use[r];
         if (once(s, r) && b->told[i]) u->value = -1;
-        if (u->value < 0 || !(operands_of(k) & BIT(r))) continue;
+        if (u->value < 0 || !(hl_relation_roles(k) & BIT(r))) continue;
         const bool moved = transient(b, u->value);
         const hl_range all = moved ? b->wanted[u->value] : (hl_range){0, extent(b, u->value)};
         const hl_range box = signs(s) && r == HALO_X ? signed_cells(b, s, drive) : hl_range_meet(range[r], all);
@@ -325,7 +218,7 @@ static halo_status add_part(slabs *b, int i, hl_range drive, hl_phase phase, int
         if (moved) u->value = b->copy[u->value];
         cut_use(u, b->axis, range[r], box, all);
     }
-    if (k->need | k->reach) s->desc.window.pad_lo[b->axis] += begins[0] - begins[1] * window_of(&s->desc, b->axis).s;
+    if (k->need | k->reach) s->desc.window.pad_lo[b->axis] += begins[0] - begins[1] * hl_step_window(s, b->axis).s;
     if (s->desc.kind == HALO_OP_DROPOUT) s->desc.global_lo[HALO_D + b->axis] += drive.lo;
     s->phase = phase;
     s->slab = part;
@@ -389,8 +282,8 @@ static int last_of_loop(slabs *b, int first)
 /* So many that none is empty. */
 static int64_t most_parts(const slabs *b, const hl_step *s)
 {
-    const int64_t n = extent(b, s->use[relations[s->desc.kind].drive].value);
-    return unpools(s, b->axis) ? hl_max64(1, n / s->desc.window.stride[b->axis] - 1) : n;
+    const int64_t n = extent(b, s->use[hl_relation_of(s)->drive].value);
+    return hl_step_unpools(s, b->axis) ? hl_max64(1, n / s->desc.window.stride[b->axis] - 1) : n;
 }
 
 static int parts_of_loop(slabs *b, int first, int last)
@@ -418,7 +311,7 @@ static void plan_turn(slabs *b, int first, int last, int part, int parts)
             b->in_turn[i] = true;
             want_inputs(b, s, drive_of(b, s, part, parts));
         } else if (makes_transient(b, s)) {
-            const hl_range r = b->wanted[s->use[relations[s->desc.kind].drive].value];
+            const hl_range r = b->wanted[s->use[hl_relation_of(s)->drive].value];
             if (hl_range_len(r) == 0) continue;
             b->in_turn[i] = true;
             want_inputs(b, s, r);
@@ -435,7 +328,7 @@ static halo_status add_turn(slabs *b, int first, int last, int part, int parts)
     for (int i = 0; i <= last; i++) {
         const hl_step *s = &b->step[i];
         if (!b->in_turn[i]) continue;
-        const hl_range drive = makes_transient(b, s) ? b->wanted[s->use[relations[s->desc.kind].drive].value] : drive_of(b, s, part, parts);
+        const hl_range drive = makes_transient(b, s) ? b->wanted[s->use[hl_relation_of(s)->drive].value] : drive_of(b, s, part, parts);
         HL_TRY(add_part(b, i, drive, phase, part, parts));
     }
     return HALO_OK;
@@ -462,7 +355,7 @@ static halo_status rewrite(slabs *b)
 static void find_pools(slabs *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (unpools(&b->step[i], b->axis)) b->pool[b->step[i].use[HALO_DX].value] = &b->step[i];
+        if (hl_step_unpools(&b->step[i], b->axis)) b->pool[b->step[i].use[HALO_DX].value] = &b->step[i];
 }
 
 static void forget_values(slabs *b)
