@@ -88,6 +88,7 @@ static halo_status begin(output *o, const hl_run *run, const hl_source *source)
     bool volumes = hl_target_volumes(info);
     HL_TRY(out_path(o->inv, run, volumes ? "predictions.h5" : "predictions.csv", &o->path));
     if (run->ctx->rank != 0) return HALO_OK;
+    if (*run->set.output && !hl_option_text(o->inv, "out")) HL_TRY(hl_make_dirs(run->ctx, run->set.output));
     header(&o->text, source);
     if (!volumes) return HALO_OK;
     const int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
