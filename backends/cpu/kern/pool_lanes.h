@@ -13,7 +13,8 @@ typedef int32_t P(pool_iu) __attribute__((vector_size(4 * HL_N), aligned(4), may
 typedef uint8_t P(pool_b) __attribute__((vector_size(HL_N)));
 typedef uint8_t P(pool_bu) __attribute__((vector_size(HL_N), aligned(1), may_alias));
 
-static inline void P(max_cell)(const float *x, hl_pool_taps taps, float *y, int32_t *index)
+/* y = the largest of each channel; returns which tap that is, the first of equal ones. */
+static inline P(pool_i) P(largest)(const float *x, hl_pool_taps taps, float *y)
 {
     P(pool_f) best = *(const P(pool_fu) *)(x + taps.offset[0]);
     P(pool_i) which = (P(pool_i)){0} + taps.index[0];
@@ -24,6 +25,12 @@ static inline void P(max_cell)(const float *x, hl_pool_taps taps, float *y, int3
         which = (larger & number) | (~larger & which);
     }
     *(P(pool_fu) *)y = best;
+    return which;
+}
+
+static inline void P(max_cell)(const float *x, hl_pool_taps taps, float *y, int32_t *index)
+{
+    P(pool_i) which = P(largest)(x, taps, y);
     if (index) *(P(pool_iu) *)index = which;
 }
 
@@ -48,15 +55,7 @@ static inline void P(sum_back_cell)(float *dx, int64_t kstep, int taps, float fa
 
 static inline void P(max_save_cell)(const float *x, hl_pool_taps taps, float *y, uint8_t *aux)
 {
-    P(pool_f) best = *(const P(pool_fu) *)(x + taps.offset[0]);
-    P(pool_i) which = (P(pool_i)){0} + taps.index[0];
-    for (int k = 1; k < taps.count; k++) {
-        P(pool_f) v = *(const P(pool_fu) *)(x + taps.offset[k]);
-        P(pool_i) larger = v > best, number = (P(pool_i)){0} + taps.index[k];
-        best = (P(pool_f))((larger & (P(pool_i))v) | (~larger & (P(pool_i))best));
-        which = (larger & number) | (~larger & which);
-    }
-    *(P(pool_fu) *)y = best;
+    P(pool_i) which = P(largest)(x, taps, y);
     if (aux) *(P(pool_bu) *)aux = __builtin_convertvector(which, P(pool_b));
 }
 

@@ -22,7 +22,6 @@ typedef struct search {
     hl_model *model;
     hl_compile_options opt; /* of trials */
     hl_compile_switches off;
-    const hl_program *lowered; /* the steps whose values may be given up */
     bool *may;
     hl_economy now;
     int slabs, most_slabs;
@@ -220,24 +219,31 @@ static halo_status seek(search *s)
 
 /* ------------------------------------------------------------------------------------------------------- begin, end */
 
-static halo_status begin(search *s, hl_program **lowered)
+static halo_status list_values(search *s, const hl_program *lowered)
 {
-    const hl_program *p;
-    HL_TRY(compile_trial(s, "slabs", NULL, lowered));
-    p = *lowered;
-    s->now.values = p->values;
-    const int64_t cells = p->value[p->y[0]].ext[HALO_D + hl_slab_axis(p)];
+    const size_t n = (size_t)lowered->values;
+    const int64_t cells = lowered->value[lowered->y[0]].ext[HALO_D + hl_slab_axis(lowered)];
+    s->now.values = lowered->values;
     s->most_slabs = (int)hl_min64(INT32_MAX, s->opt.slabs > 0 ? hl_min64(s->opt.slabs, cells) : hl_max64(1, cells / LEAST_CELLS));
     if (s->slabs > s->most_slabs) s->slabs = s->most_slabs;
-    HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->may), "what may not be stored", &s->may));
-    HL_TRY(hl_calloc(s->model->ctx, (size_t)p->values, sizeof(*s->now.parts), "what is not stored", &s->now.parts));
-    for (int v = 0; v < p->values; v++) s->may[v] = hl_may_be_transient(p, v);
+    HL_TRY(hl_calloc(s->model->ctx, n, sizeof(*s->may), "what may not be stored", &s->may));
+    HL_TRY(hl_calloc(s->model->ctx, n, sizeof(*s->now.parts), "what is not stored", &s->now.parts));
+    for (int v = 0; v < lowered->values; v++) s->may[v] = hl_may_be_transient(lowered, v);
     return HALO_OK;
 }
 
-static void end(search *s, hl_program *lowered)
+/* What may be given up is seen from the steps as they are lowered. */
+static halo_status begin(search *s)
 {
+    hl_program *lowered;
+    HL_TRY(compile_trial(s, "slabs", NULL, &lowered));
+    halo_status st = list_values(s, lowered);
     hl_program_destroy(lowered);
+    return st;
+}
+
+static void end(search *s)
+{
     free(s->may);
     free(s->now.parts);
 }
@@ -322,7 +328,7 @@ static void everything(search *s)
     for (int v = 0; v < s->now.values; v++) s->now.parts[v] = s->may[v] ? s->off.slabs : 0;
 }
 
-/* Without an economy where that fits, or with all of one for tests. */
+/* Everything stored, where that fits on all processes that compile together. */
 static halo_status compile_plain(search *s, const hl_compile_options *o, hl_program **program, bool *done)
 {
     double over = s->plain_bytes > o->memory_limit;
@@ -347,13 +353,12 @@ static halo_status fix_layout(search *s, hl_compile_options *o)
 
 static halo_status economise(search *s, hl_compile_options *o, hl_program **program)
 {
-    hl_program *lowered = NULL;
     bool done = false;
     HL_TRY(look_at_plain(s));
     if (s->off.slabs == 0) HL_TRY(compile_plain(s, o, program, &done));
     if (done) return HALO_OK;
     HL_TRY(fix_layout(s, o));
-    halo_status st = begin(s, &lowered);
+    halo_status st = begin(s);
     if (st == HALO_OK && s->off.slabs > 0) {
         everything(s);
         st = agree(s, o);
@@ -365,7 +370,7 @@ static halo_status economise(search *s, hl_compile_options *o, hl_program **prog
         (*program)->plain_bytes = s->plain_peak;
         (*program)->plain_flops = s->plain_flops;
     }
-    end(s, lowered);
+    end(s);
     return st;
 }
 

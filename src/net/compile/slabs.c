@@ -126,8 +126,8 @@ static void ranges_of(const slabs *b, const hl_step *s, hl_range drive, hl_range
     const hl_window1 w = hl_step_window(s, b->axis);
     for EACH_ROLE(r) {
         const hl_use *u = &s->use[r];
-        if (u->value < 0 || !(hl_relation_roles(k) & BIT(r))) continue;
-        hl_range want = k->need & BIT(r) ? hl_window_need(drive, w) : k->reach & BIT(r) ? reach(drive, w) : drive;
+        if (u->value < 0 || !(hl_relation_roles(k) & HL_ROLE_BIT(r))) continue;
+        hl_range want = k->need & HL_ROLE_BIT(r) ? hl_window_need(drive, w) : k->reach & HL_ROLE_BIT(r) ? reach(drive, w) : drive;
         if (hl_step_unpools(s, b->axis) && transient(b, s->use[HALO_DX].value) && r != HALO_DX) want = windows_formed(b, s);
         if (signs(s) && r == HALO_X) want = hull(want, signed_cells(b, s, drive));
         out[r] = r == k->drive ? drive : some(want, readable(b, u), extent(b, u->value));
@@ -152,7 +152,7 @@ static void want_inputs(slabs *b, const hl_step *s, hl_range drive)
     hl_range range[HALO_ROLES];
     ranges_of(b, s, drive, range);
     for EACH_ROLE(r)
-        if (transient(b, s->use[r].value) && (hl_relation_roles(hl_relation_of(s)) & BIT(r))) want(b, s->use[r].value, range[r]);
+        if (transient(b, s->use[r].value) && (hl_relation_roles(hl_relation_of(s)) & HL_ROLE_BIT(r))) want(b, s->use[r].value, range[r]);
 }
 
 /* ---------------------------------------------------------------------------------------------- one part of a step */
@@ -209,7 +209,7 @@ static halo_status add_part(slabs *b, int i, hl_range drive, hl_phase phase, int
     for EACH_ROLE(r) {
         hl_use *u = &s->use[r];
         if (once(s, r) && b->told[i]) u->value = -1;
-        if (u->value < 0 || !(hl_relation_roles(k) & BIT(r))) continue;
+        if (u->value < 0 || !(hl_relation_roles(k) & HL_ROLE_BIT(r))) continue;
         const bool moved = transient(b, u->value);
         const hl_range all = moved ? b->wanted[u->value] : (hl_range){0, extent(b, u->value)};
         const hl_range box = signs(s) && r == HALO_X ? signed_cells(b, s, drive) : hl_range_meet(range[r], all);

@@ -5,7 +5,6 @@
 
 #include "net/compile/compile.h"
 
-#define BIT(role) (1u << (role))
 #define EACH_ROLE(r) (halo_role r = (halo_role)0; r < HALO_ROLES; r = (halo_role)(r + 1))
 
 /* `drive` is the operand that a part of an op is about, the cells of the others follow from its. */

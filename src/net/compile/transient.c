@@ -6,26 +6,26 @@
 #include "net/compile/slabs.h"
 
 static const hl_relation relations[HALO_OP_KINDS] = {
-    [HALO_OP_CONV_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_CONV_BWD_DATA] = {true, HALO_DX, 0, 0, BIT(HALO_DY)},
-    [HALO_OP_CONV_BWD_WEIGHTS] = {true, HALO_DY, 0, BIT(HALO_X), 0},
-    [HALO_OP_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_AUX)},
-    [HALO_OP_CONV_POOL_FWD] = {true, HALO_Y, BIT(HALO_AUX), BIT(HALO_X), 0},
-    [HALO_OP_ACT_POOL_BWD] = {true, HALO_DX, 0, 0, BIT(HALO_DY) | BIT(HALO_Y) | BIT(HALO_AUX)},
+    [HALO_OP_CONV_FWD] = {true, HALO_Y, HL_ROLE_BIT(HALO_AUX), HL_ROLE_BIT(HALO_X), 0},
+    [HALO_OP_CONV_BWD_DATA] = {true, HALO_DX, 0, 0, HL_ROLE_BIT(HALO_DY)},
+    [HALO_OP_CONV_BWD_WEIGHTS] = {true, HALO_DY, 0, HL_ROLE_BIT(HALO_X), 0},
+    [HALO_OP_POOL_FWD] = {true, HALO_Y, HL_ROLE_BIT(HALO_AUX), HL_ROLE_BIT(HALO_X), 0},
+    [HALO_OP_POOL_BWD] = {true, HALO_DX, 0, 0, HL_ROLE_BIT(HALO_DY) | HL_ROLE_BIT(HALO_AUX)},
+    [HALO_OP_CONV_POOL_FWD] = {true, HALO_Y, HL_ROLE_BIT(HALO_AUX), HL_ROLE_BIT(HALO_X), 0},
+    [HALO_OP_ACT_POOL_BWD] = {true, HALO_DX, 0, 0, HL_ROLE_BIT(HALO_DY) | HL_ROLE_BIT(HALO_Y) | HL_ROLE_BIT(HALO_AUX)},
     [HALO_OP_NORM_STATS] = {true, HALO_X, 0, 0, 0},
-    [HALO_OP_NORM_APPLY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_NORM_BWD_STATS] = {true, HALO_DY, BIT(HALO_X), 0, 0},
-    [HALO_OP_NORM_BWD_APPLY] = {true, HALO_DX, BIT(HALO_X) | BIT(HALO_DY), 0, 0},
-    [HALO_OP_ACT_FWD] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_ACT_BWD] = {true, HALO_DX, BIT(HALO_Y) | BIT(HALO_DY), 0, 0},
-    [HALO_OP_ADD] = {true, HALO_Y, BIT(HALO_X) | BIT(HALO_X2), 0, 0},
-    [HALO_OP_COPY] = {true, HALO_Y, BIT(HALO_X), 0, 0},
-    [HALO_OP_DROPOUT] = {true, HALO_Y, BIT(HALO_X), 0, 0},
+    [HALO_OP_NORM_APPLY] = {true, HALO_Y, HL_ROLE_BIT(HALO_X), 0, 0},
+    [HALO_OP_NORM_BWD_STATS] = {true, HALO_DY, HL_ROLE_BIT(HALO_X), 0, 0},
+    [HALO_OP_NORM_BWD_APPLY] = {true, HALO_DX, HL_ROLE_BIT(HALO_X) | HL_ROLE_BIT(HALO_DY), 0, 0},
+    [HALO_OP_ACT_FWD] = {true, HALO_Y, HL_ROLE_BIT(HALO_X), 0, 0},
+    [HALO_OP_ACT_BWD] = {true, HALO_DX, HL_ROLE_BIT(HALO_Y) | HL_ROLE_BIT(HALO_DY), 0, 0},
+    [HALO_OP_ADD] = {true, HALO_Y, HL_ROLE_BIT(HALO_X) | HL_ROLE_BIT(HALO_X2), 0, 0},
+    [HALO_OP_COPY] = {true, HALO_Y, HL_ROLE_BIT(HALO_X), 0, 0},
+    [HALO_OP_DROPOUT] = {true, HALO_Y, HL_ROLE_BIT(HALO_X), 0, 0},
     [HALO_OP_BIAS_BWD] = {true, HALO_DY, 0, 0, 0},
 };
 
-unsigned hl_relation_roles(const hl_relation *k) { return BIT(k->drive) | k->same | k->need | k->reach; }
+unsigned hl_relation_roles(const hl_relation *k) { return HL_ROLE_BIT(k->drive) | k->same | k->need | k->reach; }
 
 const hl_relation *hl_relation_of(const hl_step *s) { return &relations[s->desc.kind]; }
 
@@ -56,7 +56,7 @@ static bool can_cut(const hl_step *s, int a)
     if (s->kind != HL_STEP_OP || (s->phase != HL_PHASE_FORWARD && s->phase != HL_PHASE_BACKWARD) || !k->known) return false;
     for EACH_ROLE(r) {
         const hl_use *u = &s->use[r];
-        if (u->value < 0 || !(hl_relation_roles(k) & BIT(r))) continue;
+        if (u->value < 0 || !(hl_relation_roles(k) & HL_ROLE_BIT(r))) continue;
         if (u->flat || u->rows > 1 || u->grow[a][0] || u->grow[a][1] || u->ext[a]) return false;
     }
     return true;
@@ -67,7 +67,7 @@ static bool writes_alone(const hl_step *s, halo_role role)
 {
     const hl_relation *k = hl_relation_of(s);
     for EACH_ROLE(r)
-        if (r != role && (hl_relation_roles(k) & BIT(r)) && hl_step_writes(s, r)) return false;
+        if (r != role && (hl_relation_roles(k) & HL_ROLE_BIT(r)) && hl_step_writes(s, r)) return false;
     return role == k->drive;
 }
 
@@ -75,7 +75,7 @@ static bool may_be_used(const hl_step *s, int value, int a)
 {
     for EACH_ROLE(r) {
         if (s->use[r].value != value) continue;
-        if (!can_cut(s, a) || !(hl_relation_roles(hl_relation_of(s)) & BIT(r))) return false;
+        if (!can_cut(s, a) || !(hl_relation_roles(hl_relation_of(s)) & HL_ROLE_BIT(r))) return false;
         if (hl_step_writes(s, r) && !writes_alone(s, r)) return false;
         if (hl_step_unpools(s, a) && r != HALO_DX && !tiles(s, a)) return false;
     }
