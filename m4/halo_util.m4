@@ -77,6 +77,7 @@ AC_MSG_NOTICE([
     hwloc         $halo_row_hwloc
     memkind       $halo_row_memkind
     zlib          $halo_row_zlib
+    nifticlib     $halo_row_nifti
     FFTW          $halo_row_fftw
     CUDA          $halo_row_cuda
     simulated GPU $halo_row_cudasim

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* array.c -- see array.h: what the kinds of files share. */
 #include "io/array.h"
+#include "io/nifti.h"
 
 #include <stdio.h>
 
@@ -14,8 +15,11 @@ bool hl_is_numpy(const char *path)
     return n >= 4 && (memcmp(b, "\x93NUM", 4) == 0 || memcmp(b, "PK\3\4", 4) == 0 || memcmp(b, "PK\5\6", 4) == 0);
 }
 
+bool hl_is_plain_array(const char *path) { return hl_is_nifti(path) || hl_is_numpy(path); }
+
 halo_status hl_array_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **array)
 {
+    if (hl_is_nifti(path)) return hl_nifti_array_open(ctx, path, name ? name : "", count, array);
     if (hl_is_numpy(path)) return hl_numpy_open(ctx, path, name ? name : "", count, array);
     return hl_h5_array_open(ctx, path, name ? name : "", count, array);
 }

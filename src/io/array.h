@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * array.h -- a named array of numbers in a file that others wrote: a dataset of an HDF5 file, an NPY file, a member of an NPZ file. What it is, and boxes of it.
+ * array.h -- a named array of numbers in a file that others wrote: a dataset of an HDF5 file, an NPY file, a member of an NPZ file, a NIfTI image. What it is, and boxes of it.
  *
  * Extents are in *storage order*, the last one runs fastest; `reversed` arrays (fortran_order) have them the other way round for who numbers the axes. Nothing is allocated
  * because a file claims it: claims are first compared with the bytes that there are. Not thread-safe: the owner locks. No function is collective.
@@ -32,6 +32,7 @@ struct hl_array { /* every kind begins with this */
     bool reversed;
     bool whole;        /* compressed as a whole: reading any of it reads all of it */
     int ndim;
+    const char *order; /* letters of its axes (n c d h w) where the format itself says them; else NULL */
     int64_t dim[HL_ARRAY_RANK];
     int64_t chunk[HL_ARRAY_RANK]; /* parts of a large read end at multiples of it; 0: anywhere */
     int64_t elements, bytes;
@@ -53,6 +54,8 @@ const char *hl_array_title(const hl_array *array, char *out, size_t size);
 
 /* Whether the file begins as one of NumPy's does. */
 bool hl_is_numpy(const char *path);
+/* Whether it is of a kind that can be nothing but arrays: of NumPy's, or a NIfTI image. */
+bool hl_is_plain_array(const char *path);
 /* The names of arrays in such a file: NPZ members; an NPY file has one without a name. */
 halo_status hl_numpy_list(halo_context *ctx, const char *path, halo_status (*visit)(void *user, const char *name), void *user);
 /* Compares the checksum of a member of an NPZ file that is stored as it is, which reads of boxes cannot; HALO_OK of other files of NumPy's. */
@@ -60,6 +63,7 @@ halo_status hl_numpy_check(hl_array *array);
 
 /* For the kinds. */
 halo_status hl_numpy_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **array);
+halo_status hl_nifti_array_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **array);
 halo_status hl_h5_array_open(halo_context *ctx, const char *path, const char *name, hl_read_count *count, hl_array **array);
 void hl_array_free(hl_array *array); /* what every kind has */
 

@@ -41,7 +41,7 @@ static int by_number(const void *a, const void *b)
 
 static bool is_array_file(const char *name)
 {
-    static const char *const ends[] = {".h5", ".hdf5", ".he5", ".nc", ".npy", ".npz"};
+    static const char *const ends[] = {".h5", ".hdf5", ".he5", ".nc", ".npy", ".npz", ".nii", ".nii.gz", ".hdr", ".hdr.gz"};
     size_t n = strlen(name);
     for (size_t i = 0; i < HL_COUNT(ends); i++) {
         size_t m = strlen(ends[i]);
@@ -69,7 +69,7 @@ static halo_status find_in_directory(const char *path, hl_files *f)
     for (struct dirent *e; st == HALO_OK && (e = readdir(dir));)
         if (is_array_file(e->d_name)) st = add(f, &cap, path, e->d_name);
     closedir(dir);
-    if (st == HALO_OK && f->count == 0) st = hl_fail(f->ctx, HALO_ERR_IO, "no *.hdf5, *.h5, *.he5, *.nc, *.npy or *.npz file in directory '%s'", path);
+    if (st == HALO_OK && f->count == 0) st = hl_fail(f->ctx, HALO_ERR_IO, "no *.hdf5, *.h5, *.he5, *.nc, *.npy, *.npz, *.nii, *.nii.gz or *.hdr file in directory '%s'", path);
     return st;
 }
 
@@ -104,7 +104,7 @@ halo_status hl_array_files_find(halo_context *ctx, const char *path, hl_file_ord
 const char *hl_files_deciding(const hl_files *files)
 {
     for (int64_t i = 0; i < files->count; i++)
-        if (!hl_is_numpy(files->path[i])) return files->path[i];
+        if (!hl_is_plain_array(files->path[i])) return files->path[i];
     return files->path[0];
 }
 

@@ -7,7 +7,7 @@
 #include "io/files.h"
 
 /*
- * As hl_files_find, of any kind: a directory's *.h5 *.hdf5 *.he5 *.nc *.npy *.npz, or a pattern with * ? [ (sorted by name as well). `order` NUMBER: digits in names count as numbers.
+ * As hl_files_find, of any kind: a directory's *.h5 *.hdf5 *.he5 *.nc *.npy *.npz *.nii *.nii.gz *.hdr *.hdr.gz, or a pattern with * ? [ (sorted by name as well). `order` NUMBER: digits in names count as numbers.
  */
 halo_status hl_array_files_find(halo_context *ctx, const char *path, hl_file_order order, hl_files *files);
 /* The file whose format is that of all: of a directory in which there are HDF5 files too, the first of those. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * array_source.c -- samples from files that were not written for halo: an array of an HDF5, NPY or NPZ file whose axes the configuration names (data.x), targets from another array
+ * array_source.c -- samples from files that were not written for halo: an array of an HDF5, NPY or NPZ file whose axes the configuration names (data.x), or NIfTI images, whose axes are known; targets from another array
  * (data.y) or from a text table with a row for each file or sample (data.targets).
  *
  * A file whose array has no axis n is one sample, else it has as many as that axis is long; samples are numbered through the files in their order. Each is a group of its own, and may be
@@ -128,11 +128,19 @@ static halo_status misfit(const hl_array *array, const hl_axes *axes, const char
     return st;
 }
 
-/* The axes of x: as given, or those of two and three extents. */
+/* Axes that the format itself says. */
+static void take_order(const hl_array *array, hl_axes *axes)
+{
+    axes->n = array->ndim;
+    memcpy(axes->letter, array->order, (size_t)array->ndim);
+}
+
+/* The axes of x: as given, or those of its format, or of two and three extents. */
 static halo_status set_axes(hl_array_set *set, const hl_array *array, const char *key, const hl_words *given, const expected *e)
 {
     char what[256], text[128];
     HL_TRY(hl_axes_parse(set->ctx, key, given, &set->axes));
+    if (set->axes.n == 0 && array->order) take_order(array, &set->axes);
     if (set->axes.n == 0 && (array->ndim == 2 || array->ndim == 3)) {
         set->axes.n = array->ndim;
         memcpy(set->axes.letter, array->ndim == 2 ? "hw" : "dhw", (size_t)array->ndim);
@@ -254,6 +262,7 @@ static halo_status set_y_axes(array_source *a, const hl_source_options *o, const
     hl_axes *axes = &a->of_y.axes;
     char title[512], shape[320], text[128];
     HL_TRY(hl_axes_parse(a->base.ctx, "data.y.axes", &o->array->y_axes, axes));
+    if (axes->n == 0 && y->order) take_order(y, axes);
     if (axes->n == 0 && y->ndim == 1) *axes = (hl_axes){.n = 1, .letter = {has_axis(&a->x.axes, 'n') || (y->dim[0] == a->rows && *o->array->y_from) ? 'n' : 'c'}};
     if (axes->n == 0 && y->ndim == 2) *axes = (hl_axes){.n = 2, .letter = "nc"};
     if (axes->n == 0 && y->ndim == a->x.axes.n) *axes = a->x.axes;
@@ -396,8 +405,9 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     info->dtype = hl_number_dtype(array->type);
     info->whole_periodic = o->array->periodic && a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0;
     if (array->whole)
-        HL_INFO(a->base.ctx, "%s is deflated: it is inflated into memory as a whole (%" PRId64 " bytes) for each %s that is read from it; numpy.savez leaves arrays as they are",
-                hl_array_title(array, title, sizeof(title)), array->bytes, has_axis(&a->x.axes, 'n') ? "sample" : "file");
+        HL_INFO(a->base.ctx, "%s is deflated: it is inflated into memory as a whole (%" PRId64 " bytes) for each %s that is read from it; %s",
+                hl_array_title(array, title, sizeof(title)), array->bytes, has_axis(&a->x.axes, 'n') ? "sample" : "file",
+                array->order ? "'halo convert nifti' makes a file that is read in parts" : "numpy.savez leaves arrays as they are");
     return HALO_OK;
 }
 

@@ -5,7 +5,9 @@
  * takes on disk).
  */
 #include "base/str.h"
+#include "io/inspect_nifti.h"
 #include "io/inspect_numpy.h"
+#include "io/nifti.h"
 #include "io/source.h"
 
 #include <stdio.h>
@@ -135,6 +137,10 @@ halo_status hl_data_inspect(halo_context *ctx, const char *path, hl_str *text, h
     inspector in = {.text = text, .json = json};
     halo_status st = HALO_OK;
     HL_TRY(hl_array_files_find(ctx, path, HL_ORDER_NAME, &files));
+    if (hl_is_nifti(hl_files_deciding(&files))) {
+        st = hl_nifti_inspect(ctx, path, &files, text, json);
+        goto free_files;
+    }
     if (hl_is_numpy(hl_files_deciding(&files))) {
         st = hl_numpy_inspect(ctx, path, &files, text, json);
         goto free_files;

@@ -21,9 +21,12 @@ libhalo_core_la_SOURCES += \
 	src/io/h5out.c src/io/h5out.h \
 	src/io/halo_source.c src/io/source.h \
 	src/io/inspect.c \
+	src/io/inspect_nifti.c src/io/inspect_nifti.h \
 	src/io/inspect_numpy.c src/io/inspect_numpy.h \
 	src/io/labels.c src/io/labels.h \
 	src/io/loader.c \
+	src/io/nifti.c src/io/nifti.h \
+	src/io/nifti_array.c \
 	src/io/npy.c src/io/npy.h \
 	src/io/numpy.c \
 	src/io/sampler.c \

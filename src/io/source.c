@@ -56,7 +56,7 @@ static halo_status detect(halo_context *ctx, const hl_source_options *o, opener 
     if (names_arrays(o)) return HALO_OK;
     HL_TRY(hl_array_files_find(ctx, o->path, HL_ORDER_NAME, &files));
     const char *path = hl_files_deciding(&files);
-    if (hl_is_numpy(path)) goto free_files;
+    if (hl_is_plain_array(path)) goto free_files;
     HL_GOTO(st, hl_h5_open(ctx, path, &file), free_files);
     *open = NULL;
     for (size_t i = 0; i < HL_COUNT(formats); i++)

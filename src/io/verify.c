@@ -17,6 +17,7 @@
 
 #include "base/context.h"
 #include "io/array_files.h"
+#include "io/nifti.h"
 #include "io/scan.h"
 #include "io/source.h"
 
@@ -245,7 +246,7 @@ static halo_status verify_source(verifier *v)
     return universe ? judge_physical(v) : HALO_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- of NumPy */
+/* ------------------------------------------------------------------------------------------------------------- of NumPy and NIfTI */
 
 /* Volumes of one name have the shape and type of the first. */
 static halo_status compare_array(verifier *v, const hl_array *a)
@@ -280,7 +281,7 @@ static halo_status verify_array(void *user, const char *name)
         v->reversed = a->reversed;
         v->is_volume = a->ndim >= 3;
         v->items = a->ndim == 5 && !a->reversed;
-        st = hl_numpy_check(a);
+        st = hl_is_nifti(a->path) ? HALO_OK : hl_numpy_check(a);
         if (st == HALO_OK) st = hl_scan_array(a, v->items, judge, v);
         if (v->told > TOLD) wrong(v, "and so %d more of its samples", v->told - TOLD);
         if (st == HALO_OK) v->sum.bytes += a->bytes;
@@ -317,7 +318,7 @@ static halo_status verify_files(verifier *v)
 {
     for (v->file = 0; v->file < v->files.count; v->file++) {
         const char *path = v->files.path[v->file];
-        halo_status st = hl_is_numpy(path) ? hl_numpy_list(v->ctx, path, verify_array, v) : hl_ckpt_is(path) ? verify_checkpoint(v) : verify_data(v);
+        halo_status st = hl_is_nifti(path) ? verify_array(v, "") : hl_is_numpy(path) ? hl_numpy_list(v->ctx, path, verify_array, v) : hl_ckpt_is(path) ? verify_checkpoint(v) : verify_data(v);
         if (st == HALO_ERR_NOMEM) return st;
         if (st != HALO_OK) wrong_because(v);
     }

@@ -30,3 +30,8 @@ tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
 
 # Fuzz targets and what they begin with; .ci/full runs each for a minute
 EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/layout.c tests/fuzz/corpus
+
+# Medical images
+check_PROGRAMS += tests/io/public_nifti.test
+TESTS += tests/io/public_nifti.test
+tests_io_public_nifti_test_SOURCES = tests/io/public_nifti.c
