@@ -9,6 +9,7 @@
  */
 #include "io/array_files.h"
 #include "io/labels.h"
+#include "io/nifti.h"
 #include "base/context.h"
 #include "base/file.h"
 
@@ -271,6 +272,36 @@ static halo_status set_y_axes(array_source *a, const hl_source_options *o, const
                    axes->n ? "but 'data.y.axes' is " : "set 'data.y.axes', such as [n, c] or [d, h, w]", axes->n ? hl_axes_text(axes, text, sizeof(text)) : "");
 }
 
+/* The digits of a name, runs of them apart, without the _0000 that nnU-Net gives channels. */
+static void case_of(const char *path, char *out, size_t size)
+{
+    const char *name = hl_base_name(path), *end = strstr(name, "_0000.");
+    size_t n = 0;
+    for (bool within = false; *name && name != end && n + 2 < size; name++) {
+        bool digit = *name >= '0' && *name <= '9';
+        if (digit) out[n++] = *name;
+        else if (within) out[n++] = ' ';
+        within = digit;
+    }
+    while (n > 0 && out[n - 1] == ' ') n--;
+    out[n] = '\0';
+}
+
+/* Images come with their masks by name: case_7 has that of case_7, volume-7 that of segmentation-7. */
+static halo_status check_cases(const array_source *a)
+{
+    const hl_array_set *x = &a->x, *y = &a->of_y;
+    char of_x[128], of_y[128];
+    for (int64_t f = 0; f < x->files.count && x->files.count == y->files.count; f++) {
+        if (!hl_is_nifti(x->files.path[f]) || !hl_is_nifti(y->files.path[f])) continue;
+        case_of(x->files.path[f], of_x, sizeof(of_x));
+        case_of(y->files.path[f], of_y, sizeof(of_y));
+        if (strcmp(of_x, of_y) != 0)
+            return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s' would be the mask of '%s': their numbers differ; is a file missing?", y->files.path[f], hl_base_name(x->files.path[f]));
+    }
+    return HALO_OK;
+}
+
 static halo_status check_y_rows(const array_source *a)
 {
     const hl_array_set *x = &a->x, *y = &a->of_y;
@@ -279,7 +310,7 @@ static halo_status check_y_rows(const array_source *a)
     for (int64_t f = 0; together && f < x->files.count; f++)
         if (strcmp(x->files.path[f], y->files.path[f]) == 0 && x->first[f + 1] - x->first[f] != y->first[f + 1] - y->first[f])
             return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s': 'data.x' has %" PRId64 " samples, 'data.y' %" PRId64, x->files.path[f], x->first[f + 1] - x->first[f], y->first[f + 1] - y->first[f]);
-    if (have == a->rows) return HALO_OK;
+    if (have == a->rows) return check_cases(a);
     return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'data.y' has %" PRId64 " sample%s in %" PRId64 " file%s from '%s' on, 'data.x' has %" PRId64, have, HL_S(have), y->files.count,
                    HL_S(y->files.count), y->files.path[0], a->rows);
 }

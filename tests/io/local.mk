@@ -32,6 +32,8 @@ tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
 EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/layout.c tests/fuzz/corpus
 
 # Medical images
-check_PROGRAMS += tests/io/public_nifti.test
-TESTS += tests/io/public_nifti.test
+check_PROGRAMS += tests/io/nifti.test tests/io/public_nifti.test
+TESTS += tests/io/nifti.test tests/io/public_nifti.test
+TESTS_FAST += tests/io/nifti.test
+tests_io_nifti_test_SOURCES = tests/io/nifti.c
 tests_io_public_nifti_test_SOURCES = tests/io/public_nifti.c
