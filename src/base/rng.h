@@ -19,7 +19,9 @@ enum hl_stream {
     HL_STREAM_SYNTHETIC,
     HL_STREAM_UNIVERSE,
     HL_STREAM_PARAMETERS,
-    HL_STREAM_TEST
+    HL_STREAM_TEST,
+    HL_STREAM_PHANTOM,
+    HL_STREAM_PHANTOM_NOISE
 };
 
 typedef struct hl_random { uint32_t v[4]; } hl_random;

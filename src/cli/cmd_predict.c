@@ -6,7 +6,7 @@
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
-    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here"},
+    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images a directory, default predictions"},
 };
 
 /* Where predictions go: a table in memory for numbers, a file that grows for volumes. Of rank 0. */
@@ -15,6 +15,7 @@ typedef struct output {
     char *path;
     hl_str text;
     hl_volumes *volumes;
+    bool images;     /* each volume as an image in the place of its scan */
     int64_t sample;  /* that is being written */
     float *physical; /* a part of it */
     size_t room;
@@ -61,7 +62,7 @@ static halo_status begin_volume(output *o, hl_source *source, int64_t sample)
     if (o->sample == sample) return HALO_OK;
     o->sample = sample;
     source->ops->id_of(source, sample, id, sizeof(id));
-    return hl_volumes_add(o->volumes, id, source->ops->group_of(source, sample));
+    return hl_volumes_add(o->volumes, o->images ? source->ops->image_of(source, sample) : id, source->ops->group_of(source, sample));
 }
 
 static halo_status box(void *user, hl_source *source, const hl_prediction *p)
@@ -82,16 +83,34 @@ static halo_status out_path(hl_invocation *inv, const hl_run *run, const char *n
     return *run->set.output ? hl_path_join(inv->ctx, run->set.output, name, path) : hl_strdup(inv->ctx, name, path);
 }
 
-static halo_status begin(output *o, const hl_run *run, const hl_source *source)
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* Of NIfTI images whose volumes are predicted as a whole, unless an HDF5 file is asked for. */
+static bool makes_images(const output *o, hl_source *source)
+{
+    const hl_source_info *i = &source->info;
+    const char *given = hl_option_text(o->inv, "out");
+    bool images = source->ops->image_of && hl_target_volumes(i) && memcmp(i->ext + 1, i->target_ext, sizeof(i->target_ext)) == 0;
+    for (int64_t s = 0; s < i->samples && images; s++) images = source->ops->image_of(source, s) != NULL;
+    return images && !(given && (ends_with(given, ".h5") || ends_with(given, ".hdf5")));
+}
+
+static halo_status begin(output *o, const hl_run *run, hl_source *source)
 {
     const hl_source_info *info = &source->info;
     bool volumes = hl_target_volumes(info);
-    HL_TRY(out_path(o->inv, run, volumes ? "predictions.h5" : "predictions.csv", &o->path));
+    o->images = makes_images(o, source);
+    HL_TRY(out_path(o->inv, run, o->images ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
     if (run->ctx->rank != 0) return HALO_OK;
     if (*run->set.output && !hl_option_text(o->inv, "out")) HL_TRY(hl_make_dirs(run->ctx, run->set.output));
     header(&o->text, source);
     if (!volumes) return HALO_OK;
     const int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
+    if (o->images) return hl_volumes_create_images(run->ctx, o->path, ext, info->target, &o->volumes);
     return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
 }
 
@@ -121,7 +140,7 @@ static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
 {
     output o = {.inv = inv, .sample = -1};
     hl_evaluation e = {0};
-    const hl_source *source = run->source[split];
+    hl_source *source = run->source[split];
     halo_status st;
     HL_GOTO(st, hl_agree(inv->ctx, begin(&o, run, source)), drop);
     HL_GOTO(st, hl_run_evaluate(run, split, hl_target_volumes(&source->info) ? box : row, &o, &e), drop);
@@ -152,7 +171,8 @@ const hl_command hl_command_predict = {
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "write a trained network's predictions",
     .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical "
-               "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W]. Of a network trained with "
+               "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W]. "
+               "Where the samples are NIfTI images: CASE.nii.gz each, with the orientation and place of the scan. Of a network trained with "
                "'loss: cross_entropy' the class with the largest logit.",
     .option = options,
     .options = HL_COUNT(options),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* halo synth: training data made from physics. */
+/* halo synth: training data made from physics, and of shapes. */
 #include "cli/commands.h"
 #include "cli/progress.h"
 
@@ -11,6 +11,7 @@
 #include "synth/baseline.h"
 #include "synth/bench.h"
 #include "synth/pack.h"
+#include "synth/phantom.h"
 #include "synth/universes.h"
 
 static const hl_option options[] = {
@@ -19,9 +20,9 @@ static const hl_option options[] = {
      .type = HL_OPT_TEXT,
      .arg = "FILE",
      .help = "settings in YAML; key=value and options override it"},
-    {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes for training"},
-    {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for validation"},
-    {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "universes for the test"},
+    {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for training"},
+    {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for validation"},
+    {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for the test"},
     {.name = "grid", .letter = 'g', .type = HL_OPT_TEXT, .arg = "G", .help = "cells per side"},
     {.name = "particles", .type = HL_OPT_TEXT, .arg = "P", .help = "particles per side"},
     {.name = "box", .letter = 'b', .type = HL_OPT_TEXT, .arg = "L", .help = "side of the box in Mpc/h"},
@@ -40,6 +41,8 @@ static const hl_option options[] = {
      .type = HL_OPT_INT,
      .arg = "N",
      .help = "baseline: side of the sub-volumes; whole universes without"},
+    {.name = "size", .type = HL_OPT_TEXT, .arg = "N | [D,H,W]", .help = "voxels of a phantom"},
+    {.name = "format", .type = HL_OPT_TEXT, .arg = "FORMAT", .help = "of phantoms: hdf5 or nifti"},
     {.name = "dry-run", .help = "print what it would take and stop"},
 };
 
@@ -53,34 +56,31 @@ static int64_t option_number(const hl_invocation *inv, const char *name)
 /* ---------------------------------------------------------------------------------------------- settings */
 
 /* An option is the key of its name. */
-static halo_status apply_option(hl_invocation *inv, const char *name, hl_universes_settings *s)
+static halo_status apply_option(hl_invocation *inv, hl_keys keys, const char *name, void *s)
 {
     hl_str text = {0};
     hl_str_addf(&text, "%s=%s", name, hl_option_text(inv, name));
     halo_status st = text.failed ? hl_fail(inv->ctx, HALO_ERR_NOMEM, "out of memory: an option")
-                                 : hl_config_override(inv->ctx, hl_universes_keys(), s, text.s);
+                                 : hl_config_override(inv->ctx, keys, s, text.s);
     hl_str_free(&text);
     return st;
 }
 
-/* Of the options, those that are settings of the universes. */
-static bool is_key(const char *name)
+static bool is_key(hl_keys keys, const char *name)
 {
-    hl_keys keys = hl_universes_keys();
     for (size_t i = 0; i < keys.n; i++)
         if (strcmp(keys.key[i].name, name) == 0) return true;
     return false;
 }
 
-static halo_status read_settings(hl_invocation *inv, hl_universes_settings *s)
+/* Defaults, the file of --config, options, key=value: each over those before. */
+static halo_status read_settings(hl_invocation *inv, hl_keys keys, void *s)
 {
-    HL_TRY(hl_config_defaults(inv->ctx, hl_universes_keys(), s));
-    if (hl_given(inv, "config")) HL_TRY(hl_config_load(inv->ctx, hl_universes_keys(), s, hl_option_text(inv, "config")));
+    HL_TRY(hl_config_defaults(inv->ctx, keys, s));
+    if (hl_given(inv, "config")) HL_TRY(hl_config_load(inv->ctx, keys, s, hl_option_text(inv, "config")));
     for (size_t i = 0; i < HL_COUNT(options); i++)
-        if (is_key(options[i].name) && hl_given(inv, options[i].name))
-            HL_TRY(apply_option(inv, options[i].name, s));
-    for (int i = 1; i < inv->args; i++)
-        HL_TRY(hl_config_override(inv->ctx, hl_universes_keys(), s, inv->arg[i]));
+        if (is_key(keys, options[i].name) && hl_given(inv, options[i].name)) HL_TRY(apply_option(inv, keys, options[i].name, s));
+    for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, keys, s, inv->arg[i]));
     return HALO_OK;
 }
 
@@ -190,7 +190,7 @@ static int run_universe(hl_invocation *inv)
 
     hl_catch_signals();
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
-    if (st == HALO_OK) st = read_settings(inv, s);
+    if (st == HALO_OK) st = read_settings(inv, hl_universes_keys(), s);
     if (st == HALO_OK) st = hl_universes_estimate_run(inv->ctx, s, &estimate);
     if (st == HALO_OK && inv->ctx->rank == 0) say_estimate(inv, s, &estimate);
     if (st == HALO_OK && hl_given(inv, "dry-run")) rc = print_estimate(inv, s, &estimate);
@@ -198,6 +198,31 @@ static int run_universe(hl_invocation *inv)
         st = check_memory(inv->ctx, &estimate);
         if (st == HALO_OK) st = hl_universes_make(inv->ctx, s, &hooks, &result);
         if (st == HALO_OK && inv->ctx->rank == 0) rc = print_result(inv, s, &result);
+    }
+    free(s);
+    return st == HALO_OK ? rc : hl_exit_code(st);
+}
+
+/* ----------------------------------------------------------------------------------------------- phantom */
+
+static int run_phantom(hl_invocation *inv)
+{
+    hl_phantom_settings *s;
+    int rc = HL_EXIT_OK;
+    if (inv->ctx->rank != 0) return rc;
+    halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
+    if (st == HALO_OK) st = read_settings(inv, hl_phantom_keys(), s);
+    if (st == HALO_OK) st = hl_phantoms_make(inv->ctx, s);
+    if (st == HALO_OK) {
+        hl_json j = {0};
+        int64_t n = s->count + s->validation + s->test;
+        HL_INFO(inv->ctx, "%" PRId64 " phantom%s in '%s'", n, HL_S(n), s->out);
+        hl_json_object(&j, NULL);
+        hl_json_string(&j, "out", s->out);
+        hl_json_int(&j, "phantoms", n);
+        hl_json_end_object(&j);
+        if (inv->json) rc = hl_print_json(inv, &j);
+        else hl_json_free(&j);
     }
     free(s);
     return st == HALO_OK ? rc : hl_exit_code(st);
@@ -299,6 +324,8 @@ static int run_keys(hl_invocation *inv)
     hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key "
                       "where there is such an option.\n\n");
     hl_config_help(hl_universes_keys(), &text);
+    hl_str_add(&text, "\nSettings of 'halo synth phantom':\n\n");
+    hl_config_help(hl_phantom_keys(), &text);
     return hl_print(inv, &text);
 }
 
@@ -306,6 +333,7 @@ static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
 } kinds[] = {{"universe", run_universe},
+             {"phantom", run_phantom},
              {"baseline", run_baseline},
              {"pack", run_pack},
              {"bench", hl_bench_synth},
@@ -327,7 +355,7 @@ static int synth(hl_invocation *inv)
 
 const hl_command hl_command_synth = {
     .name = "synth",
-    .synopsis = "universe | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
+    .synopsis = "universe | phantom | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
     .summary = "make training data from physics",
     .details =
         "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear "
@@ -337,6 +365,8 @@ const hl_command hl_command_synth = {
         "CosmoUniverse layout. Parameters are drawn from the published priors or taken from a table. A "
         "killed run continues with the next "
         "universe. 'halo synth keys' lists all settings.\n\n"
+        "'halo synth phantom' makes CT-like volumes of ellipsoids with their exact masks, background 0, organ 1, lesion 2, as HDF5 or NIfTI files; "
+        "phantoms.csv lists the size and place of each organ and lesion.\n\n"
         "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, "
         "variance and skewness.\n\n"
         "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.\n\n"

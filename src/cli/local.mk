@@ -3,6 +3,7 @@
 halo_SOURCES += \
 	src/cli/check_report.c src/cli/check_report.h \
 	src/cli/cmd_bench.c \
+	src/cli/cmd_convert.c \
 	src/cli/cmd_doctor.c \
 	src/cli/cmd_evaluate.c \
 	src/cli/cmd_explain.c \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 const hl_command *const hl_commands[] = {&hl_command_train, &hl_command_evaluate, &hl_command_predict, &hl_command_explain,
-                                         &hl_command_inspect, &hl_command_bench, &hl_command_doctor,
+                                         &hl_command_inspect, &hl_command_convert, &hl_command_bench, &hl_command_doctor,
 #ifdef HAVE_FFTW
                                          &hl_command_synth,
 #endif

@@ -22,6 +22,7 @@ typedef struct array_source {
     hl_crops crops;
     int64_t first, count, rows; /* rows in use, and in all files */
     bool volumes;               /* targets are read sample by sample */
+    bool plain;                 /* axes are those of the format itself */
     float *y;                   /* [rows, T]; NULL where targets are volumes, or none */
     pthread_mutex_t lock;       /* guards what follows */
     hl_array_set x, of_y;
@@ -68,6 +69,14 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
     if (a->crops.count > 1 && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % a->crops.count);
 }
 
+static const char *image_of(hl_source *s, int64_t sample)
+{
+    array_source *a = (array_source *)s;
+    bool whole = a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0;
+    const char *path = a->x.files.path[hl_array_set_file(&a->x, row_of(a, sample))];
+    return whole && a->plain && hl_is_nifti(path) ? path : NULL;
+}
+
 static void close_source(hl_source *s)
 {
     array_source *a = (array_source *)s;
@@ -78,7 +87,7 @@ static void close_source(hl_source *s)
     hl_source_free(s);
 }
 
-static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source};
+static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source, .image_of = image_of};
 
 /* -------------------------------------------------------------------------------------------------------------- axes */
 
@@ -272,32 +281,14 @@ static halo_status set_y_axes(array_source *a, const hl_source_options *o, const
                    axes->n ? "but 'data.y.axes' is " : "set 'data.y.axes', such as [n, c] or [d, h, w]", axes->n ? hl_axes_text(axes, text, sizeof(text)) : "");
 }
 
-/* The digits of a name, runs of them apart, without the _0000 that nnU-Net gives channels. */
-static void case_of(const char *path, char *out, size_t size)
-{
-    const char *name = hl_base_name(path), *end = strstr(name, "_0000.");
-    size_t n = 0;
-    for (bool within = false; *name && name != end && n + 2 < size; name++) {
-        bool digit = *name >= '0' && *name <= '9';
-        if (digit) out[n++] = *name;
-        else if (within) out[n++] = ' ';
-        within = digit;
-    }
-    while (n > 0 && out[n - 1] == ' ') n--;
-    out[n] = '\0';
-}
-
 /* Images come with their masks by name: case_7 has that of case_7, volume-7 that of segmentation-7. */
 static halo_status check_cases(const array_source *a)
 {
     const hl_array_set *x = &a->x, *y = &a->of_y;
-    char of_x[128], of_y[128];
     for (int64_t f = 0; f < x->files.count && x->files.count == y->files.count; f++) {
-        if (!hl_is_nifti(x->files.path[f]) || !hl_is_nifti(y->files.path[f])) continue;
-        case_of(x->files.path[f], of_x, sizeof(of_x));
-        case_of(y->files.path[f], of_y, sizeof(of_y));
-        if (strcmp(of_x, of_y) != 0)
-            return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s' would be the mask of '%s': their numbers differ; is a file missing?", y->files.path[f], hl_base_name(x->files.path[f]));
+        const char *of_x = x->files.path[f], *of_y = y->files.path[f];
+        if (hl_is_nifti(of_x) && hl_is_nifti(of_y) && !hl_nifti_same_case(of_x, of_y))
+            return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s' would be the mask of '%s': their numbers differ; is a file missing?", of_y, hl_base_name(of_x));
     }
     return HALO_OK;
 }
@@ -430,6 +421,7 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     HL_TRY(set_axes(&a->x, array, "data.x.axes", &o->array->x_axes, &e));
     HL_TRY(hl_array_set_scan(&a->x));
     HL_TRY(hl_array_set_get(&a->x, 0, &array));
+    a->plain = array->order && memcmp(array->order, a->x.axes.letter, (size_t)array->ndim) == 0;
     HL_TRY(check_fit(a, o, array, &e));
     hl_array_describe(array, shape, sizeof(shape));
     HL_TRY(hl_source_fit(&a->base, o, array->path, shape, a->x.view.ext[1], a->x.view.ext + 2, &a->crops));

@@ -65,6 +65,8 @@ typedef struct hl_source_ops { /* one static const table per format */
     /* Writes a printable id ("ics_2019-03_a123.hdf5#5") */
     void (*id_of)(hl_source *s, int64_t sample, char *out, size_t size);
     void (*close)(hl_source *s);
+    /* OPTIONAL: the NIfTI image that a sample is, of which a prediction takes place and orientation; NULL: it is none, or a part of one. */
+    const char *(*image_of)(hl_source *s, int64_t sample);
 } hl_source_ops;
 
 struct hl_source { /* every source begins with this */
@@ -230,6 +232,11 @@ halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t
 /* Begins the next sample; then its cells, box by box (C D H W), in any order. */
 halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group);
 halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64_t ext[4], const float *prediction);
+/*
+ * Or as NIfTI images, each in the place of its scan: hl_volumes_create_images makes the directory, hl_volumes_add takes the scan's path for the id and writes the volume before as
+ * CASE.nii.gz; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.
+ */
+halo_status hl_volumes_create_images(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
 /* Closes and frees; the file stands under its name when `commit`, else nothing is left of it. NULL is allowed. */
 halo_status hl_volumes_close(hl_volumes *volumes, bool commit);
 

@@ -31,6 +31,7 @@ libhalo_core_la_SOURCES += \
 	src/io/numpy.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
+	src/io/scans.h src/io/scans_find.c src/io/scans_pack.c \
 	src/io/source.c \
 	src/io/synthetic.c \
 	src/io/table.c src/io/table.h \

@@ -26,6 +26,41 @@ bool hl_is_nifti(const char *path)
     return false;
 }
 
+void hl_nifti_case(const char *path, char *out, size_t size)
+{
+    static const char *const ends[] = {".gz", ".nii", ".hdr", ".img", "_0000"};
+    const char *slash = strrchr(path, '/');
+    snprintf(out, size, "%s", slash ? slash + 1 : path);
+    for (size_t i = 0; i < HL_COUNT(ends); i++) {
+        size_t n = ends_with(out, ends[i]);
+        if (n) out[n] = '\0';
+    }
+}
+
+/* The digits of a name, runs of them apart. */
+static void numbers_of(const char *path, char *out, size_t size)
+{
+    char name[256];
+    size_t n = 0;
+    bool within = false;
+    hl_nifti_case(path, name, sizeof(name));
+    for (const char *at = name; *at && n + 2 < size; at++) {
+        bool digit = *at >= '0' && *at <= '9';
+        if (digit && !within && n > 0) out[n++] = ' ';
+        if (digit) out[n++] = *at;
+        within = digit;
+    }
+    out[n] = '\0';
+}
+
+bool hl_nifti_same_case(const char *a, const char *b)
+{
+    char of_a[256], of_b[256];
+    numbers_of(a, of_a, sizeof(of_a));
+    numbers_of(b, of_b, sizeof(of_b));
+    return strcmp(of_a, of_b) == 0;
+}
+
 void hl_nifti_free(hl_nifti *n)
 {
     free(n->header);
@@ -49,6 +84,30 @@ void hl_nifti_extents(const hl_nifti *n, int64_t ext[3])
 void hl_nifti_spacings(const hl_nifti *n, double spacing[3])
 {
     for (int k = 0; k < 3; k++) spacing[2 - k] = n->spacing[n->axis[k]];
+}
+
+/* Where the first (or the last) voxel of an image in RAS is. */
+static void corner(const hl_nifti *n, bool last, double out[3])
+{
+    for (int i = 0; i < 3; i++) {
+        out[i] = n->affine[i][3];
+        for (int k = 0; k < 3; k++) {
+            int s = n->axis[k];
+            if (last != n->flip[k]) out[i] += n->affine[i][s] * (double)(n->dim[s] - 1);
+        }
+    }
+}
+
+double hl_nifti_apart(const hl_nifti *a, const hl_nifti *b)
+{
+    double at[2][3], most = 0, voxel = fmin(a->spacing[0], fmin(a->spacing[1], a->spacing[2]));
+    if (!*a->place || !*b->place) return 0;
+    for (int last = 0; last < 2; last++) {
+        corner(a, last, at[0]);
+        corner(b, last, at[1]);
+        for (int i = 0; i < 3; i++) most = fmax(most, fabs(at[0][i] - at[1][i]) / voxel);
+    }
+    return most;
 }
 
 #ifdef HAVE_NIFTI

@@ -35,6 +35,10 @@ typedef struct hl_nifti {
 
 /* By the end of its name: .nii .hdr .img, each also with .gz. */
 bool hl_is_nifti(const char *path);
+/* The name without directory, ending and the _0000 that nnU-Net gives channels. */
+void hl_nifti_case(const char *path, char *out, size_t size);
+/* Whether both may be of one case: volume-7 and segmentation-7, case_7_0000 and case_7; the numbers in the names decide. */
+bool hl_nifti_same_case(const char *a, const char *b);
 /* Reads and checks a header, and that the image can have as many bytes as it claims. Nothing to be freed on failure. HALO_ERR_FORMAT: no such header, truncated, complex or coloured. */
 halo_status hl_nifti_open(halo_context *ctx, const char *path, hl_nifti *nifti);
 void hl_nifti_free(hl_nifti *nifti);
@@ -46,6 +50,8 @@ const char *hl_nifti_codes(const hl_nifti *nifti, char out[4]);
 void hl_nifti_extents(const hl_nifti *nifti, int64_t ext[3]);
 /* Spacing of D H W in RAS. */
 void hl_nifti_spacings(const hl_nifti *nifti, double spacing[3]);
+/* How far, in voxels of a, the two corners of b lie from those of a; 0 where one of them has no place. */
+double hl_nifti_apart(const hl_nifti *a, const hl_nifti *b);
 
 /* An image that is in RAS as it is stored, with its corner voxel at 0, and no file. ext and spacing D H W. */
 halo_status hl_nifti_make(halo_context *ctx, const int64_t ext[3], const double spacing[3], hl_nifti *nifti);

@@ -38,13 +38,19 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
     volumes->ops->id_of(volumes, sample, out, size);
 }
 
+static const char *image_of(hl_source *s, int64_t sample)
+{
+    hl_source *volumes = ((unlabelled *)s)->volumes;
+    return volumes->ops->image_of ? volumes->ops->image_of(volumes, sample) : NULL;
+}
+
 static void close_both(hl_source *s)
 {
     hl_source_close(((unlabelled *)s)->volumes);
     hl_source_free(s);
 }
 
-static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both};
+static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of};
 
 halo_status hl_unlabelled_open(hl_source *volumes, const hl_source_options *o, hl_source **source)
 {

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volumes.c -- predicted volumes: `prediction` [sample, C, D, H, W] goes to the file as it comes, box by box; ids and groups are small and wait in memory. */
+/*
+ * volumes.c -- predicted volumes: `prediction` [sample, C, D, H, W] goes to the file as it comes, box by box; ids and groups are small and wait in memory. As images, a sample waits in
+ * memory until it is whole.
+ */
 #include "io/h5out.h"
 #include "io/io.h"
+#include "io/nifti.h"
+#include "base/file.h"
+#include "base/str.h"
 
 struct hl_volumes {
     halo_context *ctx;
+    char *directory; /* of images; NULL: an HDF5 file */
+    hl_target *target;
+    int64_t ext[4];
+    char *scan;      /* the image that the sample is */
+    float *whole;    /* [C, D, H, W] */
     hl_h5_out *out;
     hid_t rows;
     int64_t samples;
@@ -42,9 +53,90 @@ undo:
     return st;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- images */
+
+halo_status hl_volumes_create_images(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes)
+{
+    hl_volumes *v;
+    halo_status st;
+    size_t n = (size_t)(ext[0] * ext[1] * ext[2] * ext[3]);
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*v), "predicted volumes", &v));
+    v->ctx = ctx;
+    v->rows = -1;
+    memcpy(v->ext, ext, sizeof(v->ext));
+    HL_GOTO(st, hl_make_dirs(ctx, directory), undo);
+    HL_GOTO(st, hl_strdup(ctx, directory, &v->directory), undo);
+    HL_GOTO(st, hl_calloc(ctx, (size_t)ext[0], sizeof(*target), "targets", &v->target), undo);
+    memcpy(v->target, target, (size_t)ext[0] * sizeof(*target));
+    HL_GOTO(st, hl_calloc(ctx, n, sizeof(float), "a predicted volume", &v->whole), undo);
+    *volumes = v;
+    return HALO_OK;
+undo:
+    (void)hl_volumes_close(v, false);
+    return st;
+}
+
+/* Whole numbers from 0 to 255 fit a byte each; that is written over the floats, which nobody needs again. */
+static hl_number narrow(float *v, int64_t n)
+{
+    bool bytes = true;
+    for (int64_t i = 0; i < n && bytes; i++) bytes = v[i] >= 0 && v[i] <= 255 && v[i] == floorf(v[i]);
+    for (int64_t i = 0; i < n && bytes; i++) ((uint8_t *)(void *)v)[i] = (uint8_t)v[i];
+    return bytes ? (hl_number){'u', 1} : (hl_number){'f', 4};
+}
+
+static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
+{
+    char id[256];
+    hl_str path = {0};
+    int64_t n = v->ext[1] * v->ext[2] * v->ext[3];
+    hl_nifti_case(v->scan, id, sizeof(id));
+    hl_str_addf(&path, "%s/%s", v->directory, id);
+    if (v->ext[0] > 1) hl_str_addf(&path, "_%s", v->target[c].name);
+    hl_str_add(&path, ".nii.gz");
+    halo_status st = path.failed ? hl_fail(v->ctx, HALO_ERR_NOMEM, "out of memory: a file name") : HALO_OK;
+    hl_number type = narrow(v->whole + c * n, n);
+    if (st == HALO_OK) st = hl_nifti_write(v->ctx, path.s, scan, type, v->whole + c * n);
+    hl_str_free(&path);
+    return st;
+}
+
+/* The sample that is whole now. */
+static halo_status write_images(hl_volumes *v)
+{
+    hl_nifti scan;
+    int64_t ext[3];
+    if (!v->scan) return HALO_OK;
+    HL_TRY(hl_nifti_open(v->ctx, v->scan, &scan));
+    hl_nifti_extents(&scan, ext);
+    halo_status st = memcmp(ext, v->ext + 1, sizeof(ext)) == 0 ? HALO_OK
+                                                                : hl_fail(v->ctx, HALO_ERR_SHAPE, "the prediction of '%s' has other extents than the image: [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
+                                                                          v->scan, v->ext[1], v->ext[2], v->ext[3]);
+    for (int64_t c = 0; c < v->ext[0] && st == HALO_OK; c++) st = write_channel(v, &scan, c);
+    hl_nifti_free(&scan);
+    free(v->scan);
+    v->scan = NULL;
+    return st;
+}
+
+static void put_box(hl_volumes *v, const int64_t lo[4], const int64_t n[4], const float *prediction)
+{
+    const int64_t *e = v->ext;
+    for (int64_t c = 0; c < n[0]; c++)
+        for (int64_t d = 0; d < n[1]; d++)
+            for (int64_t h = 0; h < n[2]; h++, prediction += n[3])
+                memcpy(v->whole + (((lo[0] + c) * e[1] + lo[1] + d) * e[2] + lo[2] + h) * e[3] + lo[3], prediction, (size_t)n[3] * sizeof(*prediction));
+}
+
+/* -------------------------------------------------------------------------------------------------------------- samples */
+
 halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group)
 {
     size_t n = (size_t)v->samples;
+    if (v->directory) {
+        HL_TRY(write_images(v));
+        return hl_strdup(v->ctx, id, &v->scan);
+    }
     HL_TRY(hl_grow(v->ctx, &v->id, &v->id_cap, n + 1, sizeof(*v->id), "sample ids"));
     HL_TRY(hl_grow(v->ctx, &v->group, &v->group_cap, n + 1, sizeof(*v->group), "groups"));
     HL_TRY(hl_h5_begin_row(v->out, v->rows));
@@ -56,11 +148,16 @@ halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group)
 
 halo_status hl_volumes_put(hl_volumes *v, const int64_t lo[4], const int64_t ext[4], const float *prediction)
 {
+    if (v->directory) {
+        put_box(v, lo, ext, prediction);
+        return HALO_OK;
+    }
     return hl_h5_put_box(v->out, v->rows, float32_number, lo, ext, prediction);
 }
 
 static halo_status finish(hl_volumes *v)
 {
+    if (v->directory) return write_images(v);
     HL_TRY(hl_h5_put_strings(v->out, "/id", v->samples, (const char *const *)v->id));
     return hl_h5_put(v->out, "/group", int64_number, 1, &v->samples, v->group);
 }
@@ -77,6 +174,10 @@ halo_status hl_volumes_close(hl_volumes *v, bool commit)
     for (int64_t i = 0; i < v->samples; i++) free(v->id[i]);
     free(v->id);
     free(v->group);
+    free(v->directory);
+    free(v->target);
+    free(v->scan);
+    free(v->whole);
     free(v);
     return st != HALO_OK ? st : finished;
 }

@@ -12,7 +12,8 @@ struct hl_writer {
     hid_t x, volumes; /* volumes: y where targets are volumes, else -1 */
     float *y;
     int64_t *group;
-    size_t y_cap, group_cap;
+    char **name;
+    size_t y_cap, group_cap, name_cap, names;
     int64_t samples;
     bool grouped;
 };
@@ -70,6 +71,14 @@ halo_status hl_writer_add(hl_writer *w, const void *x, const float *y, int64_t g
     return HALO_OK;
 }
 
+halo_status hl_writer_name(hl_writer *w, const char *name)
+{
+    HL_TRY(hl_grow(w->ctx, &w->name, &w->name_cap, w->names + 1, sizeof(*w->name), "names"));
+    HL_TRY(hl_strdup(w->ctx, name, &w->name[w->names]));
+    w->names++;
+    return HALO_OK;
+}
+
 static halo_status put_range(hl_writer *w, const char *name, size_t at)
 {
     double *v = NULL;
@@ -109,6 +118,8 @@ static halo_status put_y(hl_writer *w)
 static halo_status finish(hl_writer *w)
 {
     if (w->o.targets) HL_TRY(put_y(w));
+    HL_BUG_UNLESS(w->names == 0 || w->names == (size_t)w->samples);
+    if (w->names) HL_TRY(hl_h5_put_strings(w->out, "/id", w->samples, (const char *const *)w->name));
     if (w->grouped) HL_TRY(hl_h5_put(w->out, "/group", int64_number, 1, &w->samples, w->group));
     return HALO_OK;
 }
@@ -123,6 +134,8 @@ halo_status hl_writer_close(hl_writer *w, bool commit)
         if (st == HALO_OK && commit) st = closed;
     }
     if (w->out) st2 = hl_h5_finish(w->out, commit && st == HALO_OK);
+    for (size_t i = 0; i < w->names; i++) free(w->name[i]);
+    free(w->name);
     free(w->target);
     free(w->y);
     free(w->group);

@@ -21,6 +21,8 @@ halo_status hl_writer_create(halo_context *ctx, const char *path, const hl_write
                              hl_writer **writer);
 /* x [C D H W], y [T] or [T D H W] (NULL when T is 0); group -1: none (of the first sample, then of all). */
 halo_status hl_writer_add(hl_writer *writer, const void *x, const float *y, int64_t group);
+/* The name of the next sample that has none yet; either all samples get one, or none. They stand in /id. */
+halo_status hl_writer_name(hl_writer *writer, const char *name);
 /* Closes and frees; commit: fsync and rename, else the file is removed. */
 halo_status hl_writer_close(hl_writer *writer, bool commit);
 

@@ -19,6 +19,7 @@ libhalo_synth_la_SOURCES += \
 	src/synth/making_directory.c \
 	src/synth/pack.c src/synth/pack.h \
 	src/synth/particles.c src/synth/particles.h \
+	src/synth/phantom.c src/synth/phantom.h src/synth/phantoms.c \
 	src/synth/plot.c src/synth/plot.h \
 	src/synth/pm.c src/synth/pm.h \
 	src/synth/png.c src/synth/png.h \

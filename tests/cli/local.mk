@@ -17,3 +17,8 @@ TESTS += tests/cli/arrays.test
 TESTS_FAST += tests/cli/arrays.test
 check_PROGRAMS += tests/cli/make_arrays
 tests_cli_make_arrays_SOURCES = tests/cli/make_arrays.c
+
+# Medical images
+dist_check_SCRIPTS += tests/cli/nifti.test
+TESTS += tests/cli/nifti.test
+TESTS_FAST += tests/cli/nifti.test
