@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms: equal for equal seeds; masks and partial volumes against the volume of a sphere and of what is drawn; noise; lesions where they belong; files that read back equal. */
-#include "synth/phantom.h"
-
-#include "io/source.h"
 #include "tests/io/iotest.h"
+#include "io/source.h"
+#include "synth/phantom.h"
 
 static hl_phantom_settings settings(halo_context *ctx)
 {
