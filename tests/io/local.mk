@@ -29,7 +29,7 @@ tests_io_arrays_test_SOURCES = tests/io/arrays.c
 tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
 
 # Fuzz targets and what they begin with; .ci/full runs each for a minute
-EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/layout.c tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/nifti.c tests/fuzz/layout.c tests/fuzz/corpus
 
 # Medical images
 check_PROGRAMS += tests/io/nifti.test tests/io/public_nifti.test
