@@ -179,18 +179,20 @@ static halo_status look(halo_context *ctx, const char *path, int64_t *size, bool
 static halo_status find_other(halo_context *ctx, const char *path, size_t n, const char *end, char **out)
 {
     bool gz = ends_with(path, ".gz") > 0;
-    char *name = NULL;
-    HL_TRY(hl_calloc(ctx, n + strlen(end) + 4, 1, "a file name", &name));
-    for (int turn = 0; turn < 2; turn++) {
-        sprintf(name, "%.*s%s%s", (int)n, path, end, gz == (turn == 0) ? ".gz" : "");
-        if (hl_file_exists(name)) {
-            *out = name;
+    hl_str name = {0};
+    for (int turn = 0; turn < 3; turn++) { /* the last one is named in the error */
+        hl_str_free(&name);
+        name = (hl_str){0};
+        hl_str_addn(&name, path, n);
+        hl_str_addf(&name, "%s%s", end, turn < 2 && gz == (turn == 0) ? ".gz" : "");
+        if (name.failed) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a file name");
+        if (turn < 2 && hl_file_exists(name.s)) {
+            *out = name.s;
             return HALO_OK;
         }
     }
-    sprintf(name, "%.*s%s", (int)n, path, end);
-    halo_status st = hl_fail(ctx, HALO_ERR_IO, "cannot read '%s': there is no '%s' beside it, nor one that is gzipped", path, name);
-    free(name);
+    halo_status st = hl_fail(ctx, HALO_ERR_IO, "cannot read '%s': there is no '%s' beside it, nor one that is gzipped", path, name.s);
+    hl_str_free(&name);
     return st;
 }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "io/array.h"
 #include "io/nifti.h"
+#include "io/scans.h"
 
 #ifdef HAVE_NIFTI
 #include <nifti2_io.h>
@@ -284,6 +285,41 @@ static void test_source(halo_context *ctx)
     fails_with(ctx, hl_source_open(ctx, &(hl_source_options){.path = scans, .array = &o}, &s), HALO_ERR_SHAPE, "case_7.nii.gz", "case_2.nii", "a mask of another case");
 }
 
+/* A ramp along w, 10 per voxel, and a mask of its right half; packed, resampled to twice the spacing, scaled and padded. */
+static void test_pack(halo_context *ctx)
+{
+    const int64_t ext[3] = {4, 6, 8};
+    const double fine[3] = {1, 1, 1};
+    int16_t ramp[192];
+    uint8_t mask[192];
+    float x[384], y[384];
+    hl_nifti n;
+    hl_scans scans;
+    hl_scans_packed r;
+    hl_source *s;
+    int bad = 0;
+    for (int i = 0; i < 192; i++) ramp[i] = (int16_t)(10 * (i % 8)), mask[i] = i % 8 >= 4;
+    MUST(hl_nifti_make(ctx, ext, fine, &n));
+    MUST(hl_nifti_write(ctx, in_dir("ramp.nii"), &n, (hl_number){'i', 2}, ramp));
+    MUST(hl_nifti_write(ctx, in_dir("half.nii.gz"), &n, (hl_number){'u', 1}, mask));
+    MUST(hl_scans_find(ctx, in_dir("ramp.nii"), in_dir("half.nii.gz"), &scans));
+    MUST(hl_scans_pack(&scans, &(hl_scan_packing){.spacing = {2, 2, 2}, .window = {0, 100}, .size = {4, 2, 6}}, in_dir("pack.h5"), &r));
+    hl_scans_free(&scans);
+    tap_ok(r.cases == 1 && r.ext[0] == 1 && r.ext[1] == 4 && r.ext[2] == 2 && r.ext[3] == 6 && r.type == HALO_F32 && r.classes == 2, "a pair is packed as it is asked for");
+    MUST(hl_source_open(ctx, &(hl_source_options){.path = in_dir("pack.h5")}, &s));
+    MUST(hl_source_read(s, 0, NULL, x, NULL, y));
+    for (int d = 0; d < 4; d++)
+        for (int h = 0; h < 2; h++)
+            for (int w = 0; w < 6; w++) {
+                bool within = d >= 1 && d < 3 && w >= 1 && w < 5;
+                double want = within ? 0.2 * (w - 1) + 0.05 : 0.05; /* 20 for each, from 5 on; around it the least */
+                int at = (d * 2 + h) * 6 + w;
+                bad += !(fabs((double)x[at] - want) <= 1e-6) || y[at] != (float)(within && w >= 3);
+            }
+    tap_ok(bad == 0, "images linearly, masks by the nearest voxel, both about the middle");
+    hl_source_close(s);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- broken */
 
 static void refuse(halo_context *ctx, const char *path, const char *text, const char *what)
@@ -354,6 +390,7 @@ int main(void)
     test_orientations(ctx);
     test_boxes(ctx);
     test_source(ctx);
+    test_pack(ctx);
     test_broken(ctx);
     return iotest_end(ctx);
 }
