@@ -438,7 +438,7 @@ static halo_status new_header(halo_context *ctx, const char *path, const hl_nift
     memset(nim->intent_name, 0, sizeof(nim->intent_name));
     memset(nim->aux_file, 0, sizeof(nim->aux_file));
     memset(nim->descrip, 0, sizeof(nim->descrip));
-    strcpy(nim->descrip, "halo");
+    memcpy(nim->descrip, "halo", 5);
     nim->iname_offset = two ? 544 : 352;
     memset(h->raw, 0, sizeof(h->raw));
     int failed = two ? nifti_convert_nim2n2hdr(nim, &h->two) : nifti_convert_nim2n1hdr(nim, &h->one);
