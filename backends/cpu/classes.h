@@ -26,6 +26,10 @@ int hl_cross_entropy_candidates(halo_device *dev, const halo_op_desc *d, halo_ca
 halo_status hl_cross_entropy_make(halo_device *dev, const halo_op_desc *d, halo_plan **plan);
 halo_status hl_cross_entropy_run(halo_plan *plan, const halo_op_args *args);
 void hl_cross_entropy_free(halo_plan *plan);
+/* dice.c; freed as that. */
+int hl_dice_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out);
+halo_status hl_dice_make(halo_device *dev, const halo_op_desc *d, halo_plan **plan);
+halo_status hl_dice_run(halo_plan *plan, const halo_op_args *args);
 /* Targets of a whole sample, of which T may hold a part. */
 double hl_loss_targets(const halo_op_desc *d);
 

@@ -4,32 +4,12 @@
  *
  *   loss = m - x[t] + log z,   dloss/dx[c] = exp(x[c] - m) / z - [c = t]
  *
- * Logits lie a channel apart, in lanes or far from each other: SPAN cells of a row are brought together as [classes][SPAN], where the kernel runs along the
+ * Logits lie a channel apart, in lanes or far from each other: HL_SPAN cells of a row are brought together as [classes][HL_SPAN], where the kernel runs along the
  * cells whatever the layout is, and the gradient goes back the same way. Each logit is read once and each derivative written once. A piece of work is
  * (sample, section of the rows) with a sum of its own; they are added up in order.
  */
-#include "classes.h"
+#include "cross_entropy.h"
 #include "kern/kern.h"
-
-enum { SPAN = 64 };
-
-typedef struct entropy_plan {
-    hl_cpu_plan super;
-    hl_strides x, t, dx;
-    int64_t x_origin, t_origin, dx_origin;
-    int64_t classes, samples, sections, rows;
-    double targets;
-    double *sums; /* [pieces] */
-    float *room;  /* [pieces][classes][SPAN] */
-} entropy_plan;
-
-typedef struct entropy_run {
-    const entropy_plan *p;
-    const float *x, *t;
-    float *dx;
-    const double *weight;
-    double scale;
-} entropy_run;
 
 static bool fits(const halo_op_desc *d)
 {
@@ -47,14 +27,16 @@ int hl_cross_entropy_candidates(halo_device *dev, const halo_op_desc *d, halo_ca
 
 void hl_cross_entropy_free(halo_plan *plan)
 {
-    entropy_plan *p = (entropy_plan *)plan;
+    hl_entropy_plan *p = (hl_entropy_plan *)plan;
     if (!p) return;
     free(p->sums);
     free(p->room);
+    free(p->part);
+    free(p->slope);
     free(p);
 }
 
-static void shape(entropy_plan *p)
+static void shape(hl_entropy_plan *p)
 {
     const halo_op_desc *d = &p->super.d;
     const halo_operand *x = &d->t[HALO_X];
@@ -75,13 +57,13 @@ static void shape(entropy_plan *p)
 
 halo_status hl_cross_entropy_make(halo_device *dev, const halo_op_desc *d, halo_plan **out)
 {
-    entropy_plan *p;
+    hl_entropy_plan *p;
     halo_status st;
     HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
     shape(p);
     size_t pieces = (size_t)(p->samples * p->sections);
     HL_GOTO(st, hl_calloc(dev->ctx, pieces, sizeof(*p->sums), "a loss", &p->sums), free_plan);
-    HL_GOTO(st, hl_calloc(dev->ctx, pieces * (size_t)p->classes, SPAN * sizeof(*p->room), "a loss", &p->room), free_plan);
+    HL_GOTO(st, hl_calloc(dev->ctx, pieces * (size_t)p->classes, HL_SPAN * sizeof(*p->room), "a loss", &p->room), free_plan);
     *out = (halo_plan *)p;
     return HALO_OK;
 free_plan:
@@ -89,61 +71,75 @@ free_plan:
     return st;
 }
 
-/* Cells [w, w + n) of a row to or from [classes][SPAN]. */
-static void bring(const hl_strides *s, const float *row, int64_t classes, int64_t n, float *to)
+hl_entropy_run hl_entropy_begin(const hl_entropy_plan *p, const halo_op_args *args)
 {
-    for (int64_t c = 0; c < classes; c++) {
-        const float *x = row + c / s->block * s->s[HALO_C] + c % s->block;
-        for (int64_t i = 0; i < n; i++) to[c * SPAN + i] = x[i * s->s[HALO_W]];
+    const halo_op_desc *d = &p->super.d;
+    hl_entropy_run r = {.p = p, .x = args->ptr[HALO_X], .t = args->ptr[HALO_T], .dx = hl_has(d, HALO_DX) ? args->ptr[HALO_DX] : NULL};
+    if (hl_has(d, HALO_SW)) r.weight = (const double *)args->ptr[HALO_SW] + hl_box_offset(&d->t[HALO_SW]);
+    if (r.dx) r.scale = args->record->loss_scale / args->record->weight_sum;
+    return r;
+}
+
+/* Element of the cell w of a row, in its first channel. */
+static int64_t cell_of(const hl_entropy_plan *p, const hl_strides *s, int64_t n, int64_t row, int64_t w)
+{
+    int64_t h = p->super.d.t[HALO_X].ext[HALO_H];
+    return hl_offset(s, n, 0, row / h, row % h, 0) + w * s->s[HALO_W];
+}
+
+int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, float *room, float *label)
+{
+    const hl_entropy_plan *p = r->p;
+    int64_t cells = hl_min64(HL_SPAN, p->super.d.t[HALO_X].ext[HALO_W] - w);
+    const float *from = r->x + p->x_origin + cell_of(p, &p->x, n, row, w), *t = r->t + p->t_origin + cell_of(p, &p->t, n, row, w);
+    for (int64_t c = 0; c < p->classes && cells > 0; c++) {
+        const float *x = from + c / p->x.block * p->x.s[HALO_C] + c % p->x.block;
+        for (int64_t i = 0; i < cells; i++) room[c * HL_SPAN + i] = x[i * p->x.s[HALO_W]];
+    }
+    for (int64_t i = 0; i < cells; i++) label[i] = t[i * p->t.s[HALO_W]];
+    return cells;
+}
+
+void hl_entropy_put_back(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, int64_t cells, const float *room)
+{
+    const hl_entropy_plan *p = r->p;
+    float *to = r->dx + p->dx_origin + cell_of(p, &p->dx, n, row, w);
+    for (int64_t c = 0; c < p->classes; c++) {
+        float *x = to + c / p->dx.block * p->dx.s[HALO_C] + c % p->dx.block;
+        for (int64_t i = 0; i < cells; i++) x[i * p->dx.s[HALO_W]] = room[c * HL_SPAN + i];
     }
 }
 
-static void put_back(const hl_strides *s, const float *from, int64_t classes, int64_t n, float *row)
+static double row_loss(const hl_entropy_run *r, int64_t n, int64_t row, float scale, float *room)
 {
-    for (int64_t c = 0; c < classes; c++) {
-        float *x = row + c / s->block * s->s[HALO_C] + c % s->block;
-        for (int64_t i = 0; i < n; i++) x[i * s->s[HALO_W]] = from[c * SPAN + i];
-    }
-}
-
-static double row_loss(const entropy_run *r, int64_t n, int64_t row, float scale, float *room)
-{
-    const entropy_plan *p = r->p;
-    const int64_t *e = p->super.d.t[HALO_X].ext;
-    int64_t d = row / e[HALO_H], h = row % e[HALO_H];
-    const float *x = r->x + p->x_origin + hl_offset(&p->x, n, 0, d, h, 0), *t = r->t + p->t_origin + hl_offset(&p->t, n, 0, d, h, 0);
-    float *dx = r->dx ? r->dx + p->dx_origin + hl_offset(&p->dx, n, 0, d, h, 0) : NULL, label[SPAN];
+    const hl_entropy_plan *p = r->p;
+    float label[HL_SPAN];
     double sum = 0;
-    for (int64_t w = 0; w < e[HALO_W]; w += SPAN) {
-        int64_t cells = hl_min64(SPAN, e[HALO_W] - w);
-        bring(&p->x, x + w * p->x.s[HALO_W], p->classes, cells, room);
-        for (int64_t i = 0; i < cells; i++) label[i] = t[(w + i) * p->t.s[HALO_W]];
-        sum += p->super.dev->kern->cross_entropy(room, p->classes, SPAN, cells, label, scale, dx != NULL);
-        if (dx) put_back(&p->dx, room, p->classes, cells, dx + w * p->dx.s[HALO_W]);
+    for (int64_t w = 0, cells; (cells = hl_entropy_bring(r, n, row, w, room, label)) > 0; w += cells) {
+        sum += p->super.dev->kern->cross_entropy(room, p->classes, HL_SPAN, cells, label, scale, r->dx != NULL);
+        if (r->dx) hl_entropy_put_back(r, n, row, w, cells, room);
     }
     return sum;
 }
 
 static void entropy_piece(void *arg, int64_t i)
 {
-    const entropy_run *r = arg;
-    const entropy_plan *p = r->p;
+    const hl_entropy_run *r = arg;
+    const hl_entropy_plan *p = r->p;
     int64_t n = i / p->sections;
     hl_range rows = hl_block_range(p->rows, p->sections, i % p->sections);
     double weight = r->weight ? r->weight[n] : 1, sum = 0;
     for (int64_t row = rows.lo; row < rows.hi; row++)
-        sum += row_loss(r, n, row, (float)(weight / p->targets * r->scale), p->room + i * p->classes * SPAN);
+        sum += row_loss(r, n, row, (float)(weight / p->targets * r->scale), p->room + i * p->classes * HL_SPAN);
     p->sums[i] = weight * (sum / p->targets);
 }
 
 halo_status hl_cross_entropy_run(halo_plan *plan, const halo_op_args *args)
 {
-    const entropy_plan *p = (const entropy_plan *)plan;
+    const hl_entropy_plan *p = (const hl_entropy_plan *)plan;
     const halo_op_desc *d = &p->super.d;
     double *stat = (double *)args->ptr[HALO_STAT] + hl_box_offset(&d->t[HALO_STAT]);
-    entropy_run r = {.p = p, .x = args->ptr[HALO_X], .t = args->ptr[HALO_T], .dx = hl_has(d, HALO_DX) ? args->ptr[HALO_DX] : NULL};
-    if (hl_has(d, HALO_SW)) r.weight = (const double *)args->ptr[HALO_SW] + hl_box_offset(&d->t[HALO_SW]);
-    if (r.dx) r.scale = args->record->loss_scale / args->record->weight_sum;
+    hl_entropy_run r = hl_entropy_begin(p, args);
     hl_parallel(p->super.dev, p->samples * p->sections, entropy_piece, &r);
     for (int64_t i = 0; i < p->samples * p->sections; i++) stat[0] += p->sums[i];
     for (int64_t n = 0; n < p->samples; n++) stat[1] += r.weight ? r.weight[n] : 1;

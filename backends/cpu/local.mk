@@ -27,7 +27,8 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/classes.c \
 	backends/cpu/classes.h \
 	backends/cpu/copy.c \
-	backends/cpu/cross_entropy.c \
+	backends/cpu/cross_entropy.c backends/cpu/cross_entropy.h \
+	backends/cpu/dice.c \
 	backends/cpu/bind.c \
 	backends/cpu/cpu.h \
 	backends/cpu/device.c \

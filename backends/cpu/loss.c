@@ -5,7 +5,7 @@
  *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]);  STAT[0] += sum_n sw[n] loss_n, STAT[1] += sum_n sw[n];  dx = sw[n]/T f' loss_scale / weight_sum
  *   STAT = sum x^2, count of values that are not finite
  *
- * Each piece of work (sample, section) leaves its sum in a place of its own; they are added up in order. The loss of classes is in cross_entropy.c.
+ * Each piece of work (sample, section) leaves its sum in a place of its own; they are added up in order. The losses of classes are in cross_entropy.c and dice.c.
  */
 #include "classes.h"
 #include "kern/kern.h"
@@ -30,7 +30,7 @@ typedef struct loss_run {
 
 static void loss_destroy(halo_plan *plan)
 {
-    if (plan && ((hl_cpu_plan *)plan)->d.kind == HALO_OP_LOSS && ((hl_cpu_plan *)plan)->d.loss == HALO_LOSS_CROSS_ENTROPY) {
+    if (plan && ((hl_cpu_plan *)plan)->d.kind == HALO_OP_LOSS && hl_loss_of_classes(((hl_cpu_plan *)plan)->d.loss)) {
         hl_cross_entropy_free(plan);
         return;
     }
@@ -59,6 +59,7 @@ static int loss_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 {
     halo_operand op[3];
     if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_cross_entropy_candidates(dev, d, out);
+    if (hl_loss_of_classes(d->loss)) return hl_dice_candidates(dev, d, out);
     if (operands_of(d, op) == 0 || d->t[HALO_STAT].dtype != HALO_F64) return 0;
     if (hl_has(d, HALO_SW) && d->t[HALO_SW].dtype != HALO_F64) return 0;
     return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[HALO_X]), out);
@@ -85,6 +86,7 @@ static halo_status loss_make(halo_device *dev, const halo_op_desc *d, const halo
     const halo_operand *ops[3];
     (void)choice;
     if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_cross_entropy_make(dev, d, out);
+    if (hl_loss_of_classes(d->loss)) return hl_dice_make(dev, d, out);
     HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
     int n = operands_of(d, op);
     p->samples = op[0].ext[HALO_N];
@@ -126,6 +128,7 @@ static halo_status loss_do(halo_plan *plan, const halo_op_args *args)
     const loss_plan *p = (const loss_plan *)plan;
     const halo_op_desc *d = &p->super.d;
     if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_cross_entropy_run(plan, args);
+    if (hl_loss_of_classes(d->loss)) return hl_dice_run(plan, args);
     double *stat = (double *)args->ptr[HALO_STAT] + hl_box_offset(&d->t[HALO_STAT]), loss = 0, weight = 0;
     loss_run r = {.p = p, .x = args->ptr[HALO_X], .t = args->ptr[HALO_T], .dx = hl_has(d, HALO_DX) ? args->ptr[HALO_DX] : NULL};
     if (hl_has(d, HALO_SW)) r.weight = (const double *)args->ptr[HALO_SW] + hl_box_offset(&d->t[HALO_SW]);

@@ -16,8 +16,7 @@ int hl_ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out)
     return hl_ref_offer(hl_ref_room(1, hl_ref_sample_size(x), hl_ref_sample_size(t)), out);
 }
 
-/* Loss of the cell whose logits are x[0], x[step], ...; they become the derivatives. */
-static double one_cell(double *x, int64_t classes, int64_t step, double label)
+double hl_ref_cross_entropy_cell(double *x, int64_t classes, int64_t step, double label)
 {
     double m = x[0], z = 0;
     bool known = label >= 0 && label < (double)classes && label == floor(label);
@@ -41,7 +40,7 @@ halo_status hl_ref_cross_entropy(halo_plan *plan, const halo_op_args *args)
         if (weights.op) hl_ref_read_flat(&weights, n, 1, &weight);
         hl_ref_unpack_box(&x, n, xs);
         hl_ref_unpack_box(&t, n, ts);
-        for (int64_t i = 0; i < cells; i++) loss += one_cell(xs + i, size / cells, cells, ts[i]);
+        for (int64_t i = 0; i < cells; i++) loss += hl_ref_cross_entropy_cell(xs + i, size / cells, cells, ts[i]);
         sums[0] += weight * loss / hl_ref_targets(d);
         sums[1] += weight;
         if (!dx.op) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss.c -- weighted mean losses and their gradient in one go; and the sum of squares. cross_entropy.c has the loss of classes.
+ * loss.c -- weighted mean losses and their gradient in one go; and the sum of squares. cross_entropy.c and dice.c have the losses of classes.
  *
  *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]),   STAT[0] += sum_n sw[n] loss_n,  STAT[1] += sum_n sw[n]
  *   dx[n,t] = sw[n]/T f'(x - target) loss_scale / weight_sum
@@ -29,6 +29,7 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     (void)dev;
     const halo_operand *x = &d->t[HALO_X];
     if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_ref_cross_entropy_candidates(d, out);
+    if (hl_loss_of_classes(d->loss)) return hl_ref_dice_candidates(d, out);
     if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || d->t[HALO_T].ext[HALO_N] != x->ext[HALO_N]) return 0;
     if (hl_ref_sample_size(x) != hl_ref_sample_size(&d->t[HALO_T]) || !hl_ref_like(&d->t[HALO_DX], x)) return 0;
     return hl_ref_offer(hl_ref_room(2, hl_ref_sample_size(x), 0), out);
@@ -45,6 +46,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &plan->d;
     if (d->loss == HALO_LOSS_CROSS_ENTROPY) return hl_ref_cross_entropy(plan, args);
+    if (hl_loss_of_classes(d->loss)) return hl_ref_dice(plan, args);
     hl_ref_view x = hl_ref_operand(plan, args, HALO_X), t = hl_ref_operand(plan, args, HALO_T),
              dx = hl_ref_operand(plan, args, HALO_DX);
     hl_ref_view weights = hl_ref_operand(plan, args, HALO_SW), stat = hl_ref_operand(plan, args, HALO_STAT);

@@ -103,6 +103,11 @@ extern const halo_op_class hl_ref_loss, hl_ref_sumsq, hl_ref_update;
 /* cross_entropy.c: the classes' loss, one more formula of HALO_OP_LOSS. */
 int hl_ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out);
 halo_status hl_ref_cross_entropy(halo_plan *plan, const halo_op_args *args);
+/* Loss of the cell whose logits are x[0], x[step], ...; they become the derivatives. */
+double hl_ref_cross_entropy_cell(double *x, int64_t classes, int64_t step, double label);
+/* dice.c */
+int hl_ref_dice_candidates(const halo_op_desc *d, halo_candidate *out);
+halo_status hl_ref_dice(halo_plan *plan, const halo_op_args *args);
 /* Targets of a whole sample, of which T may hold a part. */
 double hl_ref_targets(const halo_op_desc *d);
 

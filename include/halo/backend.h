@@ -135,7 +135,9 @@ typedef enum halo_op_kind {
     /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of T where that is set:
      * a split sample); DX = d/dx sum_n sw[n] loss_n * loss_scale / weight_sum. SW absent: 1. mse d^2, mae |d|, huber d^2/2 up to delta, then
      * delta (|d| - delta/2); the derivative of |d| at 0 is 0. cross entropy: T has one channel, of class numbers t in X's type, and
-     * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN */
+     * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN.
+     * dice, of whole samples: 1 - mean over classes c >= 1 of (2 sum p_c [t = c] + 1) / (sum p_c + sum [t = c] + 1), p the softmax and sums over a sample's cells; dice_ce: that + the mean
+     * cross entropy */
     HALO_OP_LOSS, /* X T SW STAT DX? */
     /* STAT f64 [2] = sum of squares (any value when the count is not 0), count of values that are not finite */
     HALO_OP_SUMSQ, /* X STAT */

@@ -173,7 +173,7 @@ const hl_command hl_command_predict = {
     .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical "
                "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W]. "
                "Where the samples are NIfTI images: CASE.nii.gz each, with the orientation and place of the scan. Of a network trained with "
-               "'loss: cross_entropy' the class with the largest logit.",
+               "a loss of classes the class with the largest logit.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

@@ -115,7 +115,7 @@ static halo_status describe(hl_program *p, const place *where)
         return hl_fail(p->ctx, HALO_ERR_NONFINITE,
                        "the loss or the sum of squares of the gradients is not finite");
     if (!where->step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
-    if (where->step->phase == HL_PHASE_LOSS && p->opt.loss == HALO_LOSS_CROSS_ENTROPY)
+    if (where->step->phase == HL_PHASE_LOSS && hl_loss_of_classes(p->opt.loss))
         return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the loss is not finite: a target is no class number from 0 to %" PRId64 "%s",
                        p->value[p->y[p->net->layers - 1]].ext[HALO_C] - 1, p->updated ? "" : "; the weights were not changed");
     const char *what = where->step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";

@@ -33,7 +33,7 @@ void hl_run_arrays(hl_run *run, hl_array_options *out)
     const hl_source *first = run->source[HL_TRAIN];
     *out = (hl_array_options){.x = set->data.x.path, .y = set->data.y.path, .x_axes = set->data.x.axes, .y_axes = set->data.y.axes, .periodic = set->data.x.periodic,
                               .y_from = set->data.y.from, .table = set->data.targets.file, .columns = set->data.targets.columns, .range = set->data.targets.range,
-                              .order = set->data.targets.order, .classes = set->loss == HALO_LOSS_CROSS_ENTROPY,
+                              .order = set->data.targets.order, .classes = hl_loss_of_classes((halo_loss)set->loss),
                               .like = first ? first->info.target : set->like, .likes = first ? first->info.targets : set->likes};
     if (!set->data.synthetic) expect(run, out->expect);
 }

@@ -110,9 +110,9 @@ static const hl_key keys[] = {
     KEY("train.validate_every", HL_SETTING_INT, train.validate_every, .fallback = "1", .low = 1, .high = MOST, .help = "validate after this many epochs"),
     KEY("train.log_every", HL_SETTING_INT, train.log_every, .fallback = "20", .low = 1, .high = MOST,
         .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),
-    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy",
+    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce",
         .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "
-                "number per voxel of the output, or per sample"),
+                "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both"),
     KEY("huber_delta", HL_SETTING_NUMBER, huber_delta, .fallback = "1", .low = 1e-12, .high = 1e12, .help = "where huber turns from square to linear"),
     KEY("optimizer.name", HL_SETTING_CHOICE, optimizer.name, .fallback = "adam", .choices = "sgd|nesterov|adam|adamw",
         .help = "sgd and nesterov have momentum as Keras defines it (the learning rate is inside)"),

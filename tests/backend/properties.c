@@ -297,8 +297,8 @@ static double loss_value(const void *what)
 
 static void test_loss_gradients(void)
 {
-    static const char *const names[] = {"mse", "mae", "huber", "cross entropy"};
-    double worst[4] = {0, 0, 0, 0};
+    static const char *const names[] = {"mse", "mae", "huber", "cross entropy", "dice", "dice and cross entropy"};
+    double worst[6] = {0};
     for (uint64_t seed = 1; seed <= 4 * TRIALS; seed++) {
         rng r = {seed};
         trial t;
@@ -311,7 +311,7 @@ static void test_loss_gradients(void)
         }
         trial_free(&t);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         tap_ok(worst[i] <= 1e-5, "%s: dx is the derivative of the scaled loss (%.1e)", names[i], worst[i]);
 }
 
@@ -651,6 +651,33 @@ static void test_labels(halo_device *on)
     tap_ok(seen == (int)HL_COUNT(bad), "a label that is no class makes the loss NaN");
 }
 
+/* Dice of two classes by hand; a network that is sure and right has none to lose; a part of a sample is refused. */
+static void test_dice(halo_device *on)
+{
+    float x[4] = {0, 0, 0, 0}, t[2] = {0, 1}; /* [2 classes][2 cells] */
+    double stat[2] = {0, 0};
+    halo_candidate c[HALO_MAX_CANDIDATES];
+    halo_op_desc d = {.kind = HALO_OP_LOSS, .loss = HALO_LOSS_DICE};
+    void *ptr[HALO_ROLES] = {[HALO_X] = x, [HALO_T] = t, [HALO_STAT] = stat};
+    const halo_step_record record = {.loss_scale = 1, .weight_sum = 1};
+    const int64_t two[HALO_DIMS] = {1, 2, 1, 1, 2}, one[HALO_DIMS] = {1, 1, 1, 1, 2};
+    d.t[HALO_X] = hl_operand_whole(HALO_F32, HALO_NCDHW, two);
+    d.t[HALO_T] = hl_operand_whole(HALO_F32, HALO_NCDHW, one);
+    d.t[HALO_STAT] = hl_operand_flat(HALO_F64, 2);
+    if (hl_op_candidates(on, &d, c) == 0) {
+        tap_skip("no dice on this backend");
+        return;
+    }
+    check_status(on->ctx, hl_op_run_once(on, &d, NULL, ptr, &record), "dice");
+    tap_ok(fabs(stat[0] - (1 - (2 * 0.5 + 1) / 3)) <= 1e-6, "dice of two cells and one half each: %.7g", stat[0]);
+    x[0] = x[3] = 50;
+    stat[0] = 0;
+    check_status(on->ctx, hl_op_run_once(on, &d, NULL, ptr, &record), "dice");
+    tap_ok(fabs(stat[0]) <= 1e-6, "of what is sure and right 0: %.2g", stat[0]);
+    for (int k = 1; k < HALO_DIMS; k++) d.global_ext[k] = one[k] * 2;
+    tap_ok(hl_op_candidates(on, &d, c) == 0, "a part of a sample is declined");
+}
+
 static void test_sumsq(void)
 {
     double x[5] = {3, NAN, -INFINITY, 4, INFINITY}, stat[2];
@@ -689,6 +716,7 @@ int main(void)
         if (hl_device_open(ctx, (*b)->name, NULL, &on) != HALO_OK) continue;
         tap_note("labels on %s", (*b)->name);
         test_labels(on);
+        test_dice(on);
         on->ops->close(on);
     }
     dev->ops->close(dev);

@@ -597,10 +597,10 @@ static void make_loss(trial *t, rng *r)
     if (rng_chance(r, 20)) e[HALO_W] = rng_int(r, 60, 140); /* rows that are taken in pieces */
     dress how = rng_chance(r, 60) ? DRESS_ROWS : DRESS_PROGRAM;
     if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
-    d->loss = (halo_loss)rng_int(r, 0, HALO_LOSS_CROSS_ENTROPY);
-    bool classes = d->loss == HALO_LOSS_CROSS_ENTROPY;
+    d->loss = (halo_loss)rng_int(r, 0, HALO_LOSS_DICE_CE);
+    bool classes = d->loss >= HALO_LOSS_CROSS_ENTROPY, whole = d->loss > HALO_LOSS_CROSS_ENTROPY;
     d->delta = 0.75;
-    if (rng_chance(r, 20))
+    if (rng_chance(r, 20) && !whole)
         for (int k = 1; k < HALO_DIMS; k++) d->global_ext[k] = classes && k == HALO_C ? 1 : e[k] * 2;
     bool integers = rng_chance(r, 30);
     if (classes) {

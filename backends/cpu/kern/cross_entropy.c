@@ -2,7 +2,7 @@
 /*
  * cross_entropy.c -- softmax and its loss over cells that lie side by side, class after class: every loop runs along the cells.
  *
- *   m = max_c x[c],  z = sum_c exp(x[c] - m),  loss = m - x[t] + log z,  dx[c] = exp(x[c] - m) / z - [c = t]
+ *   m = max_c x[c],  z = sum_c exp(x[c] - m),  loss = m - x[t] + log z,  dx[c] = exp(x[c] - m) / z - [c = t] = - sum_(k != t) exp(x[k] - m) / z where c = t
  *
  * z lies between 1 and the number of classes: a float holds it as well as the exponentials are known. Losses are summed in double; the logarithm is taken of
  * the product of some z, which is far from the largest double.
@@ -53,21 +53,40 @@ static double logarithms(const float *z, int64_t n)
 
 static bool is_class(float t, int64_t classes) { return t >= 0 && t < (float)classes && t == (float)(int64_t)t; }
 
-static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+/* Logits to exp(x - m), and z; returns the loss. */
+static double cells_exponentials(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float *z)
 {
-    float m[MOST], z[MOST];
+    float m[MOST];
     double sum = 0;
     largest(x, classes, step, n, m);
     for (int64_t i = 0; i < n; i++) sum += is_class(t[i], classes) ? (double)m[i] - (double)x[(int64_t)t[i] * step + i] : (double)NAN;
     exponentials(x, classes, step, n, m, z);
-    sum += logarithms(z, n);
-    if (!derivative) return sum;
-    for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale / z[i] : NAN;
+    return sum + logarithms(z, n);
+}
+
+/* x[c] *= z; the sum of those that are not the label's, so that what the label's own lacks of 1 is known when it is nearly 1. */
+static void scaled(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *z, float *others)
+{
+    for (int64_t i = 0; i < n; i++) others[i] = 0;
     for (int64_t c = 0; c < classes; c++) {
         float *row = x + c * step;
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) row[i] = row[i] * z[i] - ((float)c == t[i] ? scale : 0.0f);
+        for (int64_t i = 0; i < n; i++) {
+            row[i] *= z[i];
+            others[i] += (float)c == t[i] ? 0.0f : row[i];
+        }
     }
+}
+
+static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+{
+    float z[MOST], others[MOST];
+    double sum = cells_exponentials(x, classes, step, n, t, z);
+    if (!derivative) return sum;
+    for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale / z[i] : NAN;
+    scaled(x, classes, step, n, t, z, others);
+    for (int64_t i = 0; i < n; i++)
+        if (is_class(t[i], classes)) x[(int64_t)t[i] * step + i] = -others[i];
     return sum;
 }
 
@@ -76,5 +95,18 @@ double HL_K(cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, c
     double sum = 0;
     for (int64_t i = 0; i < n; i += MOST)
         sum += cells_loss(x + i, classes, step, n - i < MOST ? n - i : MOST, t + i, scale, derivative);
+    return sum;
+}
+
+double HL_K(softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t)
+{
+    float z[MOST], others[MOST];
+    double sum = 0;
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = n - i < MOST ? n - i : MOST;
+        sum += cells_exponentials(x + i, classes, step, m, t + i, z);
+        for (int64_t k = 0; k < m; k++) z[k] = 1 / z[k];
+        scaled(x + i, classes, step, m, t + i, z, others);
+    }
     return sum;
 }

@@ -37,7 +37,9 @@ static double loss_span(halo_loss kind, float delta, const float *x, const float
     case HALO_LOSS_MSE: LOSS(mse(d), mse_slope(d)); break;
     case HALO_LOSS_MAE: LOSS(mae(d), mae_slope(d)); break;
     case HALO_LOSS_HUBER: LOSS(huber(delta, d), huber_slope(delta, d)); break;
-    case HALO_LOSS_CROSS_ENTROPY: break; /* cross_entropy.c */
+    case HALO_LOSS_CROSS_ENTROPY:
+    case HALO_LOSS_DICE:
+    case HALO_LOSS_DICE_CE: break; /* cross_entropy.c */
     }
     return sum;
 }

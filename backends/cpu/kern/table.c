@@ -29,6 +29,7 @@ const hl_kern HL_K(kern) = {
     .mul = HL_K(mul),
     .loss = HL_K(loss),
     .cross_entropy = HL_K(cross_entropy),
+    .softmax = HL_K(softmax),
     .sumsq = HL_K(sumsq),
     .update = HL_K(update),
     .dots = HL_K(dots),

@@ -96,6 +96,14 @@ static halo_status decide(hl_program *p)
 }
 
 /* The block of this process, or all. */
+/* Dice has sums over a whole sample before any gradient. */
+static halo_status check_loss(hl_program *p)
+{
+    bool whole = p->opt.loss == HALO_LOSS_DICE || p->opt.loss == HALO_LOSS_DICE_CE;
+    if (!whole || !p->split[p->net->layers - 1]) return HALO_OK;
+    return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "dice is a loss of whole samples, and 'parallel.spatial' cuts the output of network '%s'; 'loss: cross_entropy' may be cut", p->net->name);
+}
+
 static void set_form(const hl_program *p, hl_value *v, bool split)
 {
     v->split = split;
@@ -134,6 +142,7 @@ halo_status hl_distribute(hl_program *p)
     for (int v = 0; v < p->values; v++) memcpy(p->value[v].whole, p->value[v].ext + HALO_D, sizeof(p->value[v].whole));
     if (!hl_grid_split(&p->grid)) return HALO_OK;
     HL_TRY(decide(p));
+    HL_TRY(check_loss(p));
     for (int v = 0, layer; v < p->values; v++)
         if ((layer = v == p->target ? p->net->layers - 1 : p->value[v].layer) >= 0) set_form(p, &p->value[v], p->split[layer]);
     for (int i = 0; i < p->net->layers; i++)

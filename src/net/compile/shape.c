@@ -94,13 +94,13 @@ static halo_status add_layer(hl_program *p, int i)
 static halo_status add_loss(hl_program *p)
 {
     const hl_value *out = &p->value[p->y[p->net->layers - 1]];
-    const bool classes = p->opt.loss == HALO_LOSS_CROSS_ENTROPY; /* their numbers are one channel: no layout has anything to gain */
+    const bool classes = hl_loss_of_classes(p->opt.loss); /* their numbers are one channel: no layout has anything to gain */
     const hl_layout_class cls = classes ? HL_CLASS_PLAIN : out->cls; /* else the loss runs over both side by side */
     int64_t ext[HALO_DIMS];
     hl_step *step;
     memcpy(ext, out->ext, sizeof(ext));
     if (classes && ext[HALO_C] < 2)
-        return hl_fail(p->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: cross entropy needs one for each class, two at least", p->net->name);
+        return hl_fail(p->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each, two at least", p->net->name);
     if (classes) ext[HALO_C] = 1;
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "targets", &p->target));
     memcpy(p->value[p->target].ext, ext, sizeof(ext));
