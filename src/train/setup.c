@@ -177,7 +177,7 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 static halo_status check_classes(const hl_run *run, const hl_source_info *info, const int64_t out[4])
 {
     if (out[0] < 2)
-        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each, two at least", run->net->name);
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each class, two at least", run->net->name);
     if (info->targets == 1 && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
     return hl_fail(run->ctx, HALO_ERR_SHAPE,
                    "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", logits of %" PRId64 " classes, so that targets must be 1 x %" PRId64

@@ -100,7 +100,7 @@ static halo_status add_loss(hl_program *p)
     hl_step *step;
     memcpy(ext, out->ext, sizeof(ext));
     if (classes && ext[HALO_C] < 2)
-        return hl_fail(p->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each, two at least", p->net->name);
+        return hl_fail(p->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each class, two at least", p->net->name);
     if (classes) ext[HALO_C] = 1;
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "targets", &p->target));
     memcpy(p->value[p->target].ext, ext, sizeof(ext));
