@@ -123,7 +123,7 @@ static inline int64_t hl_source_data_bytes(const hl_source *source) { return sou
 /* ----------------------------------------------------------------------------------------------------------- loader */
 
 /* Applied in the order listed. Means and deviations are each sample's own, but those of HL_STANDARD are given in the loader's options. */
-typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_STANDARD, HL_TRANSFORMS } hl_transform;
+typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_STANDARD, HL_CLIP, HL_TRANSFORMS } hl_transform;
 
 typedef struct hl_loader_options {
     int64_t batch;         /* samples of one global step */
@@ -135,6 +135,7 @@ typedef struct hl_loader_options {
     hl_transform transform[4];
     int transforms;
     double mean, std;      /* of HL_STANDARD; std above 0 */
+    double window[2];      /* of HL_CLIP, rising: what becomes 0 and 1, after values beyond are clipped to them */
     int64_t classes;       /* targets must be class numbers from 0 to classes - 1; 0: any number */
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */

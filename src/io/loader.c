@@ -129,6 +129,8 @@ static halo_status prepare(hl_loader *l, int64_t id, float *x)
     for (int k = first; k < l->pending; k++) {
         if (l->o.transform[k] == HL_STANDARD)
             hl_standardise(x, l->cells, l->o.mean, l->o.std);
+        else if (l->o.transform[k] == HL_CLIP)
+            hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
         else if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
             return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
     }
@@ -254,6 +256,7 @@ halo_status hl_loader_apply(hl_loader *l, const hl_loaded *b, int transform, con
         if (b->id[i] < 0) continue;
         if (hl_transform_whole(kind)) good = hl_transform_by(kind, all[i], x, l->cells);
         else if (kind == HL_STANDARD) hl_standardise(x, l->cells, l->o.mean, l->o.std);
+        else if (kind == HL_CLIP) hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
         else good = hl_transform_apply(kind, x, l->cells, &bad);
         if (!good) return bad_transform(l, b->id[i], kind, -1, 0);
         if (hl_first_nonfinite(x, l->cells) < l->cells) return bad_value(l, b->id[i], -1, "after its transforms it holds what is not finite", 0);
@@ -453,6 +456,8 @@ static halo_status check_options(hl_loader *l)
             return hl_fail(l->ctx, HALO_ERR_USAGE, "unknown transform");
         else if (o->transform[k] == HL_STANDARD && !(o->std > 0))
             return hl_fail(l->ctx, HALO_ERR_USAGE, "the standard deviation of the set is %g, must be above 0", o->std);
+        else if (o->transform[k] == HL_CLIP && !(o->window[1] > o->window[0]))
+            return hl_fail(l->ctx, HALO_ERR_USAGE, "the window is %g to %g, must rise", o->window[0], o->window[1]);
     if (o->cube && (info->ext[1] != info->ext[2] || info->ext[2] != info->ext[3]))
         return hl_fail(l->ctx, HALO_ERR_SHAPE,
                        "the symmetries of the cube need equal extents, samples are [%" PRId64 ", %" PRId64

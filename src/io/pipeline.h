@@ -26,9 +26,11 @@ int64_t hl_first_nonfinite(const float *x, int64_t n);
  * deviation of 0.
  */
 bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad);
-const char *hl_transform_name(hl_transform kind); /* "log1p", "over-mean", "z-score", "standard" */
+const char *hl_transform_name(hl_transform kind); /* "log1p", "over-mean", "z-score", "standard", "window" */
 /* HL_STANDARD: x <- (x - mean) / std. */
 void hl_standardise(float *x, int64_t n, double mean, double std);
+/* HL_CLIP: x <- (clip(x, lo, hi) - lo) / (hi - lo). */
+void hl_clip(float *x, int64_t n, double lo, double hi);
 
 /* ln(1 + x) of integers by a table of all 65536 values of an int16 or the 256 of a uint8: y[i] =
  * table[(uint16_t)x[i]]. */

@@ -14,6 +14,8 @@ const char *hl_transform_name(hl_transform kind)
         return "z-score";
     case HL_STANDARD:
         return "standard";
+    case HL_CLIP:
+        return "window";
     default:
         return "unknown";
     }
@@ -57,6 +59,12 @@ static bool log1p_all(float *x, int64_t n, int64_t *bad)
 void hl_standardise(float *x, int64_t n, double mean, double std)
 {
     for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
+}
+
+void hl_clip(float *x, int64_t n, double lo, double hi)
+{
+    float low = (float)lo, high = (float)hi, scale = (float)(1 / (hi - lo));
+    for (int64_t i = 0; i < n; i++) x[i] = ((x[i] < low ? low : x[i] > high ? high : x[i]) - low) * scale;
 }
 
 bool hl_transform_whole(hl_transform kind)

@@ -65,11 +65,12 @@ static const hl_key keys[] = {
         .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
     KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "cut each volume into sub-volumes of this size; splits go by universe"),
-    KEY("data.transform", HL_SETTING_WORDS, data.transform, .fallback = "[log1p]", .choices = "log1p|over-mean|z-score",
-        .help = "applied to each sample in this order: ln(1 + x), x / mean(x), (x - mean) / standard deviation"),
+    KEY("data.transform", HL_SETTING_WORDS, data.transform, .fallback = "[log1p]", .choices = "log1p|over-mean|z-score|window",
+        .help = "applied to each sample in this order: ln(1 + x), x / mean(x), (x - mean) / standard deviation, values clipped to data.window and scaled to 0 to 1"),
     KEY("data.zscore", HL_SETTING_WORDS, data.zscore, .fallback = "sample",
         .help = "what z-score subtracts and divides by: sample (each sample's own mean and deviation), set (those of all training samples, measured "
                 "before training and kept with the run), or [mean, deviation]"),
+    KEY("data.window", HL_SETTING_WORDS, data.window, .fallback = "[]", .help = "of the transform window: [low, high], such as [-100, 240] for a liver in CT"),
     KEY("data.augment", HL_SETTING_CHOICE, data.augment, .fallback = "none", .choices = "none|cube|shift|cube+shift",
         .help = "training only: the 48 symmetries of the cube; random shifts of whole periodic boxes"),
     KEY("data.synthetic", HL_SETTING_BOOL, data.synthetic, .fallback = "false",
@@ -212,11 +213,22 @@ void hl_settings_set_zscore(hl_settings *s, double mean, double std)
     snprintf(s->data.zscore.word[1], HL_WORD_MAX, "%.17g", std);
 }
 
-static bool uses_zscore(const hl_settings *s)
+static bool transforms_by(const hl_settings *s, const char *word)
 {
     for (int i = 0; i < s->data.transform.n; i++)
-        if (strcmp(s->data.transform.word[i], "z-score") == 0) return true;
+        if (strcmp(s->data.transform.word[i], word) == 0) return true;
     return false;
+}
+
+static halo_status check_window(halo_context *ctx, const hl_settings *s)
+{
+    const hl_words *w = &s->data.window;
+    double lo, hi;
+    bool used = transforms_by(s, "window");
+    if (w->n == 0 && !used) return HALO_OK;
+    if (w->n != 2 || !is_number(w->word[0], &lo) || !is_number(w->word[1], &hi) || !(hi > lo))
+        return hl_fail(ctx, HALO_ERR_USAGE, "'data.window' must be two rising numbers, such as [-100, 240]");
+    return used ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'data.window' has no use: there is no window in 'data.transform'");
 }
 
 static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
@@ -228,7 +240,7 @@ static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
     if (!word && !(w->n == 2 && is_number(w->word[0], &mean) && is_number(w->word[1], &std)))
         return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' must be sample, set, or [mean, deviation] such as [0.5, 2]");
     if (w->n == 2 && !(std > 0)) return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has a standard deviation of %s, must be above 0", w->word[1]);
-    if (hl_settings_zscore(s) != HL_ZSCORE_OF_SAMPLE && !uses_zscore(s))
+    if (hl_settings_zscore(s) != HL_ZSCORE_OF_SAMPLE && !transforms_by(s, "z-score"))
         return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has no use: there is no z-score in 'data.transform'");
     return HALO_OK;
 }
@@ -259,6 +271,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
     HL_TRY(check_zscore(ctx, s));
+    HL_TRY(check_window(ctx, s));
     return check_split(ctx, &s->data.split);
 }
 

@@ -47,7 +47,7 @@ typedef struct hl_settings {
     struct {
         char train[HL_TEXT_MAX], validation[HL_TEXT_MAX], test[HL_TEXT_MAX], format[HL_TEXT_MAX];
         int64_t crop[3];
-        hl_words transform, zscore, split;
+        hl_words transform, zscore, window, split;
         int augment;
         bool synthetic;
         int64_t samples, prefetch;

@@ -43,6 +43,7 @@ static hl_transform transform_of(const hl_settings *set, const char *word)
 {
     if (strcmp(word, "log1p") == 0) return HL_LOG1P;
     if (strcmp(word, "over-mean") == 0) return HL_OVER_MEAN;
+    if (strcmp(word, "window") == 0) return HL_CLIP;
     return hl_settings_zscore(set) == HL_ZSCORE_OF_SAMPLE ? HL_ZSCORE : HL_STANDARD;
 }
 
@@ -51,6 +52,7 @@ void hl_run_transforms(const hl_settings *set, hl_loader_options *o)
     o->transforms = 0;
     for (int i = 0; i < set->data.transform.n && i < (int)HL_COUNT(o->transform); i++)
         o->transform[o->transforms++] = transform_of(set, set->data.transform.word[i]);
+    for (int i = 0; i < set->data.window.n && i < 2; i++) o->window[i] = strtod(set->data.window.word[i], NULL);
     if (hl_settings_zscore(set) != HL_ZSCORE_GIVEN) return;
     o->mean = strtod(set->data.zscore.word[0], NULL);
     o->std = strtod(set->data.zscore.word[1], NULL);
