@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # halo_nifti.m4 -- nifticlib 3 (libnifti2, which reads NIfTI-1 and NIfTI-2), optional: medical images. Substitutes NIFTI_CFLAGS, which has -DHAVE_NIFTI
-# as two files alone ask, and NIFTI_LIBS; conditional HAVE_NIFTI.
+# as few files ask, and NIFTI_LIBS.
 AC_DEFUN([HALO_NIFTI], [
 AC_ARG_WITH([nifti], [AS_HELP_STRING([--with-nifti@<:@=DIR@:>@], [nifticlib 3, for medical images; DIR has include and lib])], [], [with_nifti=auto])
 NIFTI_CFLAGS="" NIFTI_LIBS=""
@@ -25,5 +25,4 @@ AS_IF([test $halo_nifti = yes], [
   [NIFTI_CFLAGS="" NIFTI_LIBS=""])
 AC_SUBST([NIFTI_CFLAGS])
 AC_SUBST([NIFTI_LIBS])
-AM_CONDITIONAL([HAVE_NIFTI], [test $halo_nifti = yes])
 ])
