@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HALO_BACKEND_ABI 1
+#define HALO_BACKEND_ABI 2
 
 /* ------------------------------------------------------------------------------------------------------- tensors */
 
@@ -280,6 +280,21 @@ typedef struct halo_device_info {
     int threads;
 } halo_device_info;
 
+/* Work that was recorded on a device, to be put there again as a whole. */
+typedef struct halo_recording halo_recording;
+
+/* Devices of several ranks that exchange data by means of the backend's own, without the host. */
+typedef struct halo_link halo_link;
+enum { HALO_LINK_ID = 128 };
+
+/* One message of link_move: `bytes` at a device address, to or from a rank of the link. */
+typedef struct halo_parcel {
+    int peer;
+    bool send;
+    void *ptr;
+    size_t bytes;
+} halo_parcel;
+
 typedef struct halo_device_ops {
     /* REQUIRED memory. Addresses are device addresses; offsets may be added; alignment at least 64 bytes. New memory is not cleared. */
     halo_status (*alloc)(halo_device *dev, size_t bytes, void **ptr);
@@ -304,6 +319,20 @@ typedef struct halo_device_ops {
     void *(*mpi_pointer)(halo_device *dev, void *ptr);
     /* OPTIONAL. The machine's limits, for bench: best GF/s of an n x n x n f32 matrix product through the vendor's library, GB/s of a triad. */
     halo_status (*limits)(halo_device *dev, int64_t n, int repetitions, double *gemm_gflops, double *stream_gbs);
+    /* OPTIONAL, all four or none. Between record and stop, what operations, copy and fill put on the device is kept instead of done; replay puts all of it
+     * there, with `step` as the step record that it reads. Addresses stay as they were. stop after a failure in between gives no recording. */
+    halo_status (*record)(halo_device *dev);
+    halo_status (*stop)(halo_device *dev, halo_recording **recording);
+    halo_status (*replay)(halo_device *dev, halo_recording *recording, const halo_step_record *step);
+    void (*forget)(halo_device *dev, halo_recording *recording);
+    /* OPTIONAL, all five or none. One rank asks for an id and gives it to the others; link is collective over `size` ranks. link_sum adds up n elements in
+     * place over the ranks (all get equal bits), link_move exchanges messages, matched between two ranks by their order; both are put on the
+     * device like an operation, and collective: the same calls in the same order on all ranks. */
+    halo_status (*link_id)(halo_device *dev, unsigned char id[HALO_LINK_ID]);
+    halo_status (*link)(halo_device *dev, const unsigned char id[HALO_LINK_ID], int size, int rank, halo_link **link);
+    halo_status (*link_sum)(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n);
+    halo_status (*link_move)(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n);
+    void (*unlink)(halo_device *dev, halo_link *link);
 } halo_device_ops;
 
 /* Every device begins with this; backends put their own state behind it. */
@@ -323,6 +352,9 @@ typedef struct halo_device_options {
     bool f64;        /* ref: compute in double */
     int winograd;    /* cpu: largest m of Winograd's F(m, 3) among the candidates of convolutions, 2 or 4; negative: even where they cannot pay; 0: none.
                       * Errors are at most 2e-6 (m = 2) and 2e-4 (m = 4) of the largest output */
+    halo_dtype compute; /* type of activations: NONE, F32: f32 (f64 says otherwise); F16, BF16: where the backend has it, sums in f32, masters in f32 */
+    bool tf32;          /* cuda: products of f32 with 10 bits of fraction, on tensor cores */
+    bool any_order;     /* cuda: algorithms too whose sums have no fixed order */
 } halo_device_options;
 
 typedef struct halo_backend {
