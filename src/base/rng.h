@@ -21,7 +21,11 @@ enum hl_stream {
     HL_STREAM_PARAMETERS,
     HL_STREAM_TEST,
     HL_STREAM_PHANTOM,
-    HL_STREAM_PHANTOM_NOISE
+    HL_STREAM_PHANTOM_NOISE,
+    HL_STREAM_PATCH,
+    HL_STREAM_INTENSITY,
+    HL_STREAM_CRYSTAL,
+    HL_STREAM_COUNTS
 };
 
 typedef struct hl_random { uint32_t v[4]; } hl_random;

@@ -134,6 +134,7 @@ void hl_array_set_close(hl_array_set *s)
         if (s->slot[i].file >= 0) hl_array_close(s->slot[i].array);
     hl_files_free(&s->files);
     free(s->first);
+    free(s->ext);
     free(s->scratch);
 }
 
@@ -171,12 +172,15 @@ static halo_status not_alike(const hl_array_set *s, const hl_array *a, const cha
                    hl_base_name(s->files.path[0]));
 }
 
+static bool same_type(const hl_array_set *s, const hl_array *a) { return a->type.kind == s->type.kind && a->type.bytes == s->type.bytes; }
+
 static bool alike(const hl_array_set *s, const hl_array *a, bool reversed, const hl_array *first_dims)
 {
-    if (a->ndim != s->axes.n || a->type.kind != s->type.kind || a->type.bytes != s->type.bytes) return false;
+    if (a->ndim != s->axes.n || (!s->varied && !same_type(s, a))) return false;
     for (int k = 0; k < a->ndim; k++) { /* as their writers number them */
         int64_t n = a->dim[a->reversed ? a->ndim - 1 - k : k], m = first_dims->dim[reversed ? a->ndim - 1 - k : k];
-        if (s->axes.letter[k] != 'n' && n != m) return false;
+        bool any = s->axes.letter[k] == 'n' || (s->varied && s->axes.letter[k] != 'c');
+        if (!any && n != m) return false;
     }
     return true;
 }
@@ -186,6 +190,7 @@ halo_status hl_array_set_scan(hl_array_set *s)
     hl_array *a, first;
     char shape[320];
     HL_TRY(hl_calloc(s->ctx, (size_t)s->files.count + 1, sizeof(*s->first), "files", &s->first));
+    HL_TRY(hl_calloc(s->ctx, (size_t)s->files.count, sizeof(*s->ext), "extents of files", &s->ext));
     HL_TRY(hl_array_set_get(s, 0, &a));
     s->type = a->type;
     hl_view_set(&s->view, a, &s->axes);
@@ -196,6 +201,8 @@ halo_status hl_array_set_scan(hl_array_set *s)
         HL_TRY(hl_array_set_get(s, f, &a));
         if (!alike(s, a, first.reversed, &first)) return not_alike(s, a, shape);
         hl_view_set(&v, a, &s->axes);
+        s->mixed = s->mixed || !same_type(s, a);
+        memcpy(s->ext[f], v.ext + 2, sizeof(s->ext[f]));
         if (!hl_add64(s->first[f], v.ext[0], &s->first[f + 1])) return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': more than 2^63 samples", a->path);
     }
     return HALO_OK;

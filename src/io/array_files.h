@@ -28,8 +28,11 @@ typedef struct hl_array_set {
     hl_files files;
     hl_read_count *count;
     int64_t *first;       /* [files + 1] samples before each file */
-    hl_view view;         /* of the first file; all have it but for N */
+    hl_view view;         /* of the first file; all have it but for N, and with `varied` for D H W */
     hl_number type;
+    bool varied;          /* files may differ in extents and type */
+    bool mixed;           /* they do in type */
+    int64_t (*ext)[3];    /* [files] D H W, with `varied` */
     char *scratch;
     size_t capacity;
     uint64_t clock;
@@ -40,7 +43,7 @@ void hl_array_set_init(hl_array_set *set, halo_context *ctx, const char *name, h
 void hl_array_set_close(hl_array_set *set);
 /* Valid until the next get. Other arrays let go of what they keep. */
 halo_status hl_array_set_get(hl_array_set *set, int64_t file, hl_array **array);
-/* Opens every file once: all have the type and shape of the first, but for the number of samples. Sets first, view and type; the axes are known. */
+/* Opens every file once: all have the type and shape of the first, but for the number of samples, and with `varied` for extents and type. Sets first, ext, view and type; the axes are known. */
 halo_status hl_array_set_scan(hl_array_set *set);
 /* The file of a sample. */
 int64_t hl_array_set_file(const hl_array_set *set, int64_t sample);

@@ -72,9 +72,15 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
 static const char *image_of(hl_source *s, int64_t sample)
 {
     array_source *a = (array_source *)s;
-    bool whole = a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0;
+    bool whole = a->x.varied || (a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0);
     const char *path = a->x.files.path[hl_array_set_file(&a->x, row_of(a, sample))];
     return whole && a->plain && hl_is_nifti(path) ? path : NULL;
+}
+
+static void extents(hl_source *s, int64_t sample, int64_t ext[3])
+{
+    const array_source *a = (const array_source *)s;
+    memcpy(ext, a->x.varied ? a->x.ext[hl_array_set_file(&a->x, row_of(a, sample))] : s->box, sizeof(s->box));
 }
 
 static void close_source(hl_source *s)
@@ -87,7 +93,7 @@ static void close_source(hl_source *s)
     hl_source_free(s);
 }
 
-static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source, .image_of = image_of};
+static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source, .image_of = image_of, .extents = extents};
 
 /* -------------------------------------------------------------------------------------------------------------- axes */
 
@@ -99,7 +105,7 @@ typedef struct expected { /* what the network takes, C D H W, 0: any */
 static expected expectation(const hl_source_options *o)
 {
     expected e = {.ext = {o->channels ? o->channels : o->array->expect[0]}, .crop = o->crop[0] > 0};
-    for (int k = 0; k < 3; k++) e.ext[k + 1] = o->size[k] ? o->size[k] : o->array->expect[k + 1];
+    for (int k = 0; k < 3; k++) e.ext[k + 1] = o->patch[0] ? 0 : o->size[k] ? o->size[k] : o->array->expect[k + 1];
     return e;
 }
 
@@ -293,6 +299,20 @@ static halo_status check_cases(const array_source *a)
     return HALO_OK;
 }
 
+/* Each mask has the extents of its sample. */
+static halo_status check_extents(const array_source *a)
+{
+    const hl_array_set *x = &a->x, *y = &a->of_y;
+    HL_TRY(check_cases(a));
+    for (int64_t row = 0; row < a->rows; row++) {
+        int64_t f = hl_array_set_file(x, row), g = hl_array_set_file(y, row), *m = x->ext[f], *n = y->ext[g];
+        if (memcmp(m, n, sizeof(x->ext[f])) == 0) continue;
+        return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s' has targets of [%" PRId64 ", %" PRId64 ", %" PRId64 "] for '%s', which has [%" PRId64 ", %" PRId64 ", %" PRId64 "] (D, H, W)",
+                       y->files.path[g], n[0], n[1], n[2], hl_base_name(x->files.path[f]), m[0], m[1], m[2]);
+    }
+    return HALO_OK;
+}
+
 static halo_status check_y_rows(const array_source *a)
 {
     const hl_array_set *x = &a->x, *y = &a->of_y;
@@ -301,7 +321,7 @@ static halo_status check_y_rows(const array_source *a)
     for (int64_t f = 0; together && f < x->files.count; f++)
         if (strcmp(x->files.path[f], y->files.path[f]) == 0 && x->first[f + 1] - x->first[f] != y->first[f + 1] - y->first[f])
             return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s': 'data.x' has %" PRId64 " samples, 'data.y' %" PRId64, x->files.path[f], x->first[f + 1] - x->first[f], y->first[f + 1] - y->first[f]);
-    if (have == a->rows) return check_cases(a);
+    if (have == a->rows) return x->varied ? check_extents(a) : check_cases(a);
     return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'data.y' has %" PRId64 " sample%s in %" PRId64 " file%s from '%s' on, 'data.x' has %" PRId64, have, HL_S(have), y->files.count,
                    HL_S(y->files.count), y->files.path[0], a->rows);
 }
@@ -425,7 +445,7 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     HL_TRY(check_fit(a, o, array, &e));
     hl_array_describe(array, shape, sizeof(shape));
     HL_TRY(hl_source_fit(&a->base, o, array->path, shape, a->x.view.ext[1], a->x.view.ext + 2, &a->crops));
-    info->dtype = hl_number_dtype(array->type);
+    info->dtype = a->x.mixed ? HALO_F32 : hl_number_dtype(array->type);
     info->whole_periodic = o->array->periodic && a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0;
     if (array->whole)
         HL_INFO(a->base.ctx, "%s is deflated: it is inflated into memory as a whole (%" PRId64 " bytes) for each %s that is read from it; %s",
@@ -438,8 +458,10 @@ static void describe(array_source *a, const hl_source_options *o)
 {
     hl_source_info *i = &a->base.info;
     char axes[80];
-    int at = snprintf(i->description, sizeof(i->description), "%" PRId64 " sample%s of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " %s in '%.100s' (%s%s%.40s)", i->samples,
-                      HL_S(i->samples), i->ext[0], i->ext[1], i->ext[2], i->ext[3], hl_number_name(hl_dtype_number(i->dtype)), o->path, hl_axes_text(&a->x.axes, axes, sizeof(axes)),
+    bool differ = false;
+    for (int64_t f = 1; f < a->x.files.count && a->x.varied; f++) differ = differ || memcmp(a->x.ext[f], a->x.ext[0], sizeof(a->x.ext[f])) != 0;
+    int at = snprintf(i->description, sizeof(i->description), "%" PRId64 " sample%s of %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 "%s %s in '%.100s' (%s%s%.40s)", i->samples,
+                      HL_S(i->samples), i->ext[0], i->ext[1], i->ext[2], i->ext[3], differ ? " and other extents" : "", hl_number_name(hl_dtype_number(i->dtype)), o->path, hl_axes_text(&a->x.axes, axes, sizeof(axes)),
                       *a->x.name ? " of " : "", a->x.name);
     if (a->volumes && at > 0 && (size_t)at < sizeof(i->description))
         snprintf(i->description + at, sizeof(i->description) - (size_t)at, ", targets %d x %" PRId64 " x %" PRId64 " x %" PRId64, i->targets, i->target_ext[0], i->target_ext[1],
@@ -471,6 +493,7 @@ halo_status hl_arrays_open(halo_context *ctx, const hl_source_options *o, hl_sou
     a->base.ctx = ctx;
     hl_array_set_init(&a->x, ctx, with.array->x, &a->base.count);
     hl_array_set_init(&a->of_y, ctx, with.array->y, &a->base.count);
+    a->x.varied = a->of_y.varied = with.patch[0] > 0;
     pthread_mutex_init(&a->lock, NULL); /* the default kind cannot fail on Linux */
     halo_status st = set_up(a, &with);
     if (st == HALO_OK) *source = &a->base;

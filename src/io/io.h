@@ -2,7 +2,7 @@
 /*
  * io.h -- samples in, checkpoints out.
  *
- * A *source* is a set of samples of equal shape with random access: (x [C D H W] in the file's own type, y [T] float). Formats: CosmoUniverse
+ * A *source* is a set of samples, of equal shape unless patches are taken of them, with random access: (x [C D H W] in the file's own type, y [T] float). Formats: CosmoUniverse
  * HDF5 (one file per universe, cut into sub-volumes), halo's own HDF5, any arrays of HDF5, NPY and NPZ files, synthetic. A *loader* walks a source in a seeded global order on its own
  * thread, transforms and augments, and hands out batches. All functions are not collective: each rank has its own source and loader; what a
  * rank gets is decided by the loader's options: which samples by (rank, ranks), and which cells of them.
@@ -26,7 +26,7 @@ typedef struct hl_target {
 typedef struct hl_source_info {
     char description[256]; /* "12 universes of 64^3 x 4 int16 in 'dir' (CosmoUniverse), 8 crops of 32^3 each" */
     int64_t samples;
-    int64_t ext[4];        /* C D H W of a sample (after cropping) */
+    int64_t ext[4];        /* C D H W of a sample (after cropping), or of a patch where only patches are taken; the samples' own are hl_source_extents's then */
     halo_dtype dtype;      /* of x as delivered by read; native byte order */
     int targets;           /* numbers, or volumes: channels of y */
     hl_target *target;     /* [targets], owned by the source */
@@ -67,6 +67,8 @@ typedef struct hl_source_ops { /* one static const table per format */
     void (*close)(hl_source *s);
     /* OPTIONAL: the NIfTI image that a sample is, of which a prediction takes place and orientation; NULL: it is none, or a part of one. */
     const char *(*image_of)(hl_source *s, int64_t sample);
+    /* OPTIONAL: D H W of a sample, after cropping; NULL: all have those of hl_source.box. */
+    void (*extents)(hl_source *s, int64_t sample, int64_t ext[3]);
 } hl_source_ops;
 
 struct hl_source { /* every source begins with this */
@@ -74,6 +76,8 @@ struct hl_source { /* every source begins with this */
     halo_context *ctx;
     hl_source_info info;
     hl_read_count count;
+    int64_t box[3];          /* D H W of every sample, unless ops->extents says otherwise; set by hl_source_open */
+    struct hl_known *known;  /* what was once found out of whole samples (known.h); NULL: nothing yet */
 };
 
 /* How files that were not written for halo are to be read: which arrays they have and what their axes are, in the words of the configuration (data.x, data.y, data.targets). */
@@ -98,6 +102,7 @@ typedef struct hl_source_options {
     const char *format;     /* "auto", "cosmouniverse", "halo", "arrays", ... */
     const hl_array_options *array; /* of arrays; NULL: nothing is said of them */
     int64_t crop[3];        /* sub-volume extents D H W; 0 = whole */
+    int64_t patch[3];       /* D H W of the patches that alone are taken: samples may differ in their extents then, and info.ext are these; 0 = samples are taken as they are */
     int64_t channels;       /* channels the network expects; 0 = as the file; fewer than the file's: the first ones */
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */
     int64_t group_first, group_count; /* only these universes, in file order: splits of one directory; count 0 = to the end */
@@ -116,6 +121,8 @@ void hl_source_close(hl_source *source);
 /* The cells x_cells of a sample to x [C, ext], in info.dtype, and y_cells of its targets to y [targets, ext] (numbers: y [targets]). NULL cells: all. x or y may be
  * NULL. Thread-safe. */
 halo_status hl_source_read(hl_source *source, int64_t sample, const hl_cells *x_cells, void *x, const hl_cells *y_cells, float *y);
+/* D H W of a sample. */
+void hl_source_extents(hl_source *source, int64_t sample, int64_t ext[3]);
 /* Bytes that reading cost so far, counted where the files are read; data: without what finds them. */
 static inline int64_t hl_source_bytes(const hl_source *source) { return source ? source->count.data + source->count.other : 0; }
 static inline int64_t hl_source_data_bytes(const hl_source *source) { return source ? source->count.data : 0; }
@@ -139,6 +146,9 @@ typedef struct hl_loader_options {
     int64_t classes;       /* targets must be class numbers from 0 to classes - 1; 0: any number */
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */
+    bool patch;            /* a sample is a patch of info.ext that is drawn from one by (seed, epoch, sample, number); what lies beyond a small one is 0 */
+    int64_t patches;       /* patches of each sample in an epoch, with `patch`; 0 = 1 */
+    double foreground;     /* share of them whose middle is a cell of a class above 0, as far as the sample goes */
     uint64_t seed;
     int prefetch;          /* batches read ahead by the loader's thread; 0 = none, in the caller's thread */
     int64_t first, count;  /* sub-range of samples, count 0 = all */

@@ -7,7 +7,8 @@
  * Evaluation fills the last batch with samples of weight 0.
  *
  * Of each sample it reads the cells that it is asked for. Those of a turned and shifted sample are cells of the sample
- * in the file (cells.h): these are read, and turned.
+ * in the file (cells.h): these are read, and turned. Patches are drawn here, and their cells read and transformed by a cutter (cutter.h); the list that is shuffled has each sample as often as
+ * it gives patches.
  *
  * The ring has prefetch + 1 slots: one that the consumer holds, one being filled, the rest ready. A slot is
  * in one state at a time:
@@ -24,6 +25,7 @@
 #include "base/trace.h"
 #include "io/cells.h"
 #include "io/convert.h"
+#include "io/cutter.h"
 #include "tensor/block.h"
 
 #include <pthread.h>
@@ -48,10 +50,12 @@ struct hl_loader {
     halo_context *ctx;
     hl_source *source;
     hl_loader_options o;
-    int64_t samples, steps, cells; /* samples in use; steps per epoch; C D H W of what is taken */
+    int64_t samples, steps, cells; /* samples in use, each as often as it gives patches; steps per epoch; C D H W of what is taken */
+    int64_t patches;               /* of a sample; 1 where it is taken as it is */
     int64_t values;                /* likewise of the targets of a sample */
     aim x, y;                      /* who fills uses these alone */
     int pending;                   /* transforms done here */
+    hl_cutter *cutter;             /* of patches; NULL: samples are taken as they are */
     hl_range share;                /* of each batch */
     float *log_table;              /* NULL unless log1p of small integers comes first */
     void *raw;                     /* one sample as read */
@@ -187,17 +191,48 @@ static halo_status check_labels(hl_loader *l, int64_t id, float *y)
                    name, id, info->target[hl_target_volumes(info) ? at / cells : at].name, (double)y[at], where, l->o.classes - 1);
 }
 
-static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
+/* Turns what was loaded before that. */
+static void turn(hl_loader *l, hl_symmetry s, float *x, float *y)
 {
     const hl_source_info *info = &l->source->info;
+    if (l->plain) hl_augment(l->plain, x, info->ext[0], l->x.cells.ext, s, l->x.rest);
+    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
+}
+
+static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
+{
     float *target = l->plain_y ? l->plain_y : y;
     hl_symmetry s = take_aim(l, epoch, id);
     HL_TRY(hl_source_read(l->source, id, &l->x.from, l->raw, &l->y.from, target));
     HL_TRY(prepare(l, id, l->plain ? l->plain : x));
-    if (hl_target_volumes(info)) HL_TRY(check_target(l, id, target));
+    if (hl_target_volumes(&l->source->info)) HL_TRY(check_target(l, id, target));
     if (l->o.classes > 0) HL_TRY(check_labels(l, id, target));
-    if (l->plain) hl_augment(l->plain, x, info->ext[0], l->x.cells.ext, s, l->x.rest);
-    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
+    turn(l, s, x, y);
+    return HALO_OK;
+}
+
+/* x.from and y.from of the patch, in x and y before they are turned. */
+static halo_status load_patch(hl_loader *l, int64_t epoch, int64_t id, int64_t number, float *x, float *y)
+{
+    int64_t lo[3];
+    hl_cells of_x = l->x.from, of_y = l->y.from;
+    HL_TRY(hl_cutter_draw(l->cutter, epoch, id, number, l->source->info.ext + 1, lo));
+    for (int k = 0; k < 3; k++) {
+        of_x.lo[k] += lo[k];
+        of_y.lo[k] += lo[k];
+    }
+    HL_TRY(hl_cutter_read(l->cutter, id, &of_x, x, NULL));
+    return l->values ? hl_cutter_read(l->cutter, id, &of_y, NULL, y) : HALO_OK;
+}
+
+/* Number `number` of the list. */
+static halo_status load_entry(hl_loader *l, int64_t epoch, int64_t number, float *x, float *y)
+{
+    int64_t id = l->o.first + number / l->patches;
+    if (!l->cutter) return load_sample(l, epoch, id, x, y);
+    hl_symmetry s = take_aim(l, epoch, l->o.first * l->patches + number); /* which the patch's number is for what is drawn here */
+    HL_TRY(load_patch(l, epoch, id, number % l->patches, l->plain ? l->plain : x, l->plain_y ? l->plain_y : y));
+    turn(l, s, x, y);
     return HALO_OK;
 }
 
@@ -300,9 +335,10 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
             continue;
         }
         if (cancelled(l, generation)) return HALO_OK;
-        b->id[i] = l->o.first + (l->o.shuffle ? l->order[at + k] : at + k);
+        int64_t number = l->o.shuffle ? l->order[at + k] : at + k;
+        b->id[i] = l->o.first + number / l->patches;
         b->weight[i] = 1;
-        HL_TRY(load_sample(l, epoch, b->id[i], b->x + i * l->cells, b->y + i * l->values));
+        HL_TRY(load_entry(l, epoch, number, b->x + i * l->cells, b->y + i * l->values));
         if (l->pending < l->o.transforms) b->moments[i] = own_moments(l, b->x + i * l->cells);
     }
     return HALO_OK;
@@ -477,6 +513,16 @@ static halo_status check_options(hl_loader *l)
     return HALO_OK;
 }
 
+/* What of a patch is asked for: a network that goes around its faces would ask for more. */
+static halo_status check_patch(const hl_loader *l)
+{
+    const int64_t *ext = l->source->info.ext + 1;
+    for (int k = 0; k < 3; k++)
+        if (l->x.cells.lo[k] < 0 || l->x.cells.lo[k] + l->x.cells.ext[k] > ext[k])
+            return hl_fail(l->ctx, HALO_ERR_UNSUPPORTED, "'data.patch': the network goes around the faces of its input, and a patch is no periodic box");
+    return HALO_OK;
+}
+
 /* Options without cells ask for all of them. */
 static halo_status set_cells(hl_loader *l)
 {
@@ -487,6 +533,7 @@ static halo_status set_cells(hl_loader *l)
     l->x.from = l->x.cells;
     l->y.from = l->y.cells;
     l->pending = l->o.transforms;
+    if (l->cutter) return check_patch(l);
     if (hl_cells_are_whole(&l->x.cells, info->ext + 1)) return HALO_OK;
     for (int k = l->o.transforms - 1; k >= 0; k--)
         if (hl_transform_whole(l->o.transform[k])) l->pending = k;
@@ -499,7 +546,7 @@ static halo_status set_cells(hl_loader *l)
 
 static halo_status count_steps(hl_loader *l)
 {
-    l->samples = l->o.count ? l->o.count : l->source->info.samples - l->o.first;
+    l->samples = l->patches * (l->o.count ? l->o.count : l->source->info.samples - l->o.first);
     l->steps = l->o.drop_last ? l->samples / l->o.batch : hl_div_up(l->samples, l->o.batch);
     if (l->steps > 0) return HALO_OK;
     return hl_fail(l->ctx, HALO_ERR_USAGE,
@@ -529,14 +576,14 @@ static halo_status allocate(hl_loader *l)
     l->slots = l->o.prefetch + 1;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
-    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
+    if (!l->cutter) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
     if (l->o.cube || l->o.shift)
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
     if (l->plain && hl_target_volumes(&l->source->info))
         HL_TRY(hl_aligned(l->ctx, (size_t)l->values * sizeof(float), "a sample's targets", &l->plain_y));
     if (l->o.shuffle)
         HL_TRY(hl_calloc(l->ctx, (size_t)l->samples, sizeof(int64_t), "the order of samples", &l->order));
-    if (l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
+    if (l->cutter || l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
         return HALO_OK;
     HL_TRY(hl_calloc(l->ctx, 65536, sizeof(float), "a table of logarithms", &l->log_table));
     hl_log1p_table(type, l->log_table);
@@ -552,11 +599,13 @@ halo_status hl_loader_create(halo_context *ctx, hl_source *source, const hl_load
     l->source = source;
     l->o = *options;
     l->order_epoch = -1;
+    l->patches = options->patch ? hl_max64(1, options->patches) : 1;
     pthread_mutex_init(&l->lock, NULL); /* the default kinds cannot fail on Linux */
     pthread_cond_init(&l->room, NULL);
     pthread_cond_init(&l->arrived, NULL);
     halo_status st = HALO_OK;
     HL_GOTO(st, check_options(l), undo);
+    if (l->o.patch) HL_GOTO(st, hl_cutter_create(source, &l->o, &l->cutter), undo);
     HL_GOTO(st, set_cells(l), undo);
     HL_GOTO(st, count_steps(l), undo);
     HL_GOTO(st, allocate(l), undo);
@@ -595,6 +644,7 @@ void hl_loader_destroy(hl_loader *l)
         free(l->ring[i].batch.moments);
         free(l->ring[i].batch.id);
     }
+    hl_cutter_destroy(l->cutter);
     free(l->ring);
     free(l->raw);
     free(l->plain);

@@ -11,6 +11,7 @@ libhalo_core_la_SOURCES += \
 	src/io/ckpt.c \
 	src/io/convert.c src/io/convert.h \
 	src/io/crc32c.c src/io/crc32c.h \
+	src/io/cutter.c src/io/cutter.h \
 	src/io/files.c src/io/files.h \
 	src/io/cells.c src/io/cells.h \
 	src/io/h5.c src/io/h5.h \
@@ -23,6 +24,7 @@ libhalo_core_la_SOURCES += \
 	src/io/inspect.c \
 	src/io/inspect_nifti.c src/io/inspect_nifti.h \
 	src/io/inspect_numpy.c src/io/inspect_numpy.h \
+	src/io/known.c src/io/known.h \
 	src/io/labels.c src/io/labels.h \
 	src/io/loader.c \
 	src/io/nifti.c src/io/nifti.h \

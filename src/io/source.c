@@ -2,6 +2,7 @@
 /* source.c -- which format a path holds, and what the formats share. */
 #include "io/array_files.h"
 #include "io/cells.h"
+#include "io/known.h"
 #include "io/source.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -73,6 +74,19 @@ free_files:
     return st;
 }
 
+/* From now on samples are patches, of x and of target volumes alike. */
+static halo_status take_patches(hl_source *s, const hl_source_options *o)
+{
+    hl_source_info *i = &s->info;
+    bool alike = memcmp(i->target_ext, i->ext + 1, sizeof(i->target_ext)) == 0;
+    if (i->targets > 0 && (!hl_target_volumes(i) || !alike))
+        return hl_fail(s->ctx, HALO_ERR_USAGE, "'data.patch' needs targets that are volumes of the samples' extents: %s", i->description);
+    memcpy(i->ext + 1, o->patch, sizeof(o->patch));
+    if (i->targets > 0) memcpy(i->target_ext, o->patch, sizeof(o->patch));
+    i->whole_periodic = false;
+    return HALO_OK;
+}
+
 halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_source **source)
 {
     opener open = NULL;
@@ -87,18 +101,25 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     hl_source *s;
     HL_TRY(open(ctx, o, &s));
     s->count.data = s->count.other = 0;
-    if (s->info.targets > 0 || !o->label) {
-        *source = s;
-        return HALO_OK;
-    }
-    halo_status st = hl_unlabelled_open(s, o, source);
-    if (st != HALO_OK) hl_source_close(s);
+    memcpy(s->box, s->info.ext + 1, sizeof(s->box));
+    halo_status st = o->patch[0] ? take_patches(s, o) : HALO_OK;
+    if (st == HALO_OK && s->info.targets == 0 && o->label) st = hl_unlabelled_open(s, o, &s);
+    if (st == HALO_OK) *source = s;
+    else hl_source_close(s);
     return st;
 }
 
 void hl_source_close(hl_source *s)
 {
-    if (s) s->ops->close(s);
+    if (!s) return;
+    hl_known_free(s->known);
+    s->ops->close(s);
+}
+
+void hl_source_extents(hl_source *s, int64_t sample, int64_t ext[3])
+{
+    if (s->ops->extents) s->ops->extents(s, sample, ext);
+    else memcpy(ext, s->box, sizeof(s->box));
 }
 
 typedef struct reading { /* of x or of y */

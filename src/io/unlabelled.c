@@ -44,13 +44,18 @@ static const char *image_of(hl_source *s, int64_t sample)
     return volumes->ops->image_of ? volumes->ops->image_of(volumes, sample) : NULL;
 }
 
+static void extents(hl_source *s, int64_t sample, int64_t ext[3])
+{
+    hl_source_extents(((unlabelled *)s)->volumes, sample, ext);
+}
+
 static void close_both(hl_source *s)
 {
     hl_source_close(((unlabelled *)s)->volumes);
     hl_source_free(s);
 }
 
-static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of};
+static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of, .extents = extents};
 
 halo_status hl_unlabelled_open(hl_source *volumes, const hl_source_options *o, hl_source **source)
 {

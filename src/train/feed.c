@@ -108,7 +108,7 @@ static int64_t loader_bytes(hl_run *run, const hl_program *program, int64_t shar
 static int64_t steps_of(const hl_run *run, hl_split split, int64_t batch)
 {
     if (!run->source[split]) return INT64_MAX;
-    int64_t samples = run->source[split]->info.samples;
+    int64_t samples = run->source[split]->info.samples * (split == HL_TRAIN && hl_run_patches(&run->set) ? run->set.data.patches : 1);
     return split == HL_TRAIN ? hl_max64(1, samples / batch) : hl_div_up(samples, batch);
 }
 

@@ -36,6 +36,9 @@ hl_loader_options hl_run_training_loader(const hl_run *run)
     o.cube = s->data.augment == HL_AUGMENT_CUBE || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     hl_run_transforms(s, &o);
+    o.patch = hl_run_patches(s);
+    o.patches = s->data.patches;
+    o.foreground = s->data.foreground >= 0 ? s->data.foreground : 0.33;
     return o;
 }
 
@@ -64,13 +67,14 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
     hl_run *run = l->run;
+    const double delta = hl_schedule_delta(run->set.huber_delta, run->set.schedule.delta_factor, run->set.schedule.delta_end, run->at.step, l->steps_per_epoch);
     int64_t parts = hl_run_parts(run);
     double before[2] = {0, 0};
     hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
         hl_batch batch = hl_part_of(&l->part, b, i);
         hl_step_options o = {.lr = lr, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step, .accumulate = i > 0,
-                             .update = i == parts - 1, .grad_scale = 1};
+                             .update = i == parts - 1, .grad_scale = 1, .delta = delta};
         HL_TRY(run_part(l, &batch, &o, &r));
         if (o.update) break;
         before[0] += r.loss_sum;

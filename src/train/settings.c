@@ -65,6 +65,13 @@ static const hl_key keys[] = {
         .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
     KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "cut each volume into sub-volumes of this size; splits go by universe"),
+    KEY("data.patch", HL_SETTING_SIZE, data.patch, .fallback = "none", .none = "none", .low = 1, .high = MOST,
+        .help = "train on patches of this size, drawn by (seed, epoch, sample), of volumes that may all differ in their extents; what is beyond a smaller one is 0. Evaluation and "
+                "prediction are of whole volumes"),
+    KEY("data.patches", HL_SETTING_INT, data.patches, .fallback = "1", .low = 1, .high = 1e6, .help = "patches of each volume in an epoch"),
+    KEY("data.foreground", HL_SETTING_NUMBER, data.foreground, .fallback = "auto", .none = "auto", .low = 0, .high = 1,
+        .help = "share of the patches whose middle is a voxel of a class above 0, each class as often as another; auto: 0.33 with a loss of classes, else 0"),
+    KEY("data.classes", HL_SETTING_WORDS, data.classes, .fallback = "[]", .help = "what the classes are called, from class 0 on, such as [background, liver, tumour]; not given: by their numbers"),
     KEY("data.transform", HL_SETTING_WORDS, data.transform, .fallback = "[log1p]", .choices = "log1p|over-mean|z-score|window",
         .help = "applied to each sample in this order: ln(1 + x), x / mean(x), (x - mean) / standard deviation, values clipped to data.window and scaled to 0 to 1"),
     KEY("data.zscore", HL_SETTING_WORDS, data.zscore, .fallback = "sample",
@@ -111,9 +118,10 @@ static const hl_key keys[] = {
     KEY("train.validate_every", HL_SETTING_INT, train.validate_every, .fallback = "1", .low = 1, .high = MOST, .help = "validate after this many epochs"),
     KEY("train.log_every", HL_SETTING_INT, train.log_every, .fallback = "20", .low = 1, .high = MOST,
         .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),
-    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce",
+    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce|relative_mse",
         .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "
-                "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both"),
+                "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both; relative_mse: a sample's squared error over the sum of squares of its "
+                "targets"),
     KEY("huber_delta", HL_SETTING_NUMBER, huber_delta, .fallback = "1", .low = 1e-12, .high = 1e12, .help = "where huber turns from square to linear"),
     KEY("optimizer.name", HL_SETTING_CHOICE, optimizer.name, .fallback = "adam", .choices = "sgd|nesterov|adam|adamw",
         .help = "sgd and nesterov have momentum as Keras defines it (the learning rate is inside)"),
@@ -141,6 +149,9 @@ static const hl_key keys[] = {
     KEY("schedule.factor", HL_SETTING_NUMBER, schedule.factor, .fallback = "0.1", .low = 0, .high = 1, .help = "step: see at"),
     KEY("schedule.epochs", HL_SETTING_NUMBER, schedule.epochs, .fallback = "all", .none = "all", .low = 1e-9, .high = MOST,
         .help = "when polynomial and cosine reach their end; all: at the end of training"),
+    KEY("schedule.delta_factor", HL_SETTING_NUMBER, schedule.delta_factor, .fallback = "1", .low = 1e-6, .high = 1,
+        .help = "huber_delta shrinks by this factor per epoch, a little in each step; losses of validations keep huber_delta, so that they can be compared"),
+    KEY("schedule.delta_end", HL_SETTING_NUMBER, schedule.delta_end, .fallback = "0", .low = 0, .high = 1e12, .help = "and not below this"),
     KEY("schedule.scale", HL_SETTING_CHOICE, schedule.scale, .fallback = "none", .choices = "none|linear|sqrt",
         .help = "optimizer.lr was found for base_batch samples a step: multiply it by batch / base_batch, or by the root of that (with warmup)"),
     KEY("schedule.base_batch", HL_SETTING_INT, schedule.base_batch, .fallback = "none", .none = "none", .low = 1, .high = MOST, .help = "see scale"),
@@ -245,6 +256,20 @@ static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
     return HALO_OK;
 }
 
+static halo_status check_patch(halo_context *ctx, const hl_settings *s)
+{
+    const int64_t *p = s->data.patch;
+    if (p[0] <= 0)
+        return s->data.patches > 1 || s->data.foreground > 0 ? hl_fail(ctx, HALO_ERR_USAGE, "'data.%s' has no use without 'data.patch'", s->data.patches > 1 ? "patches" : "foreground") : HALO_OK;
+    if (s->data.crop[0] > 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.crop' cuts all of a volume, 'data.patch' draws parts of it: leave one of them out");
+    if (s->data.synthetic) return hl_fail(ctx, HALO_ERR_USAGE, "'data.patch' is of volumes in files: with 'data.synthetic' set 'size'");
+    if (s->padding == HL_PADDING_PERIODIC) return hl_fail(ctx, HALO_ERR_USAGE, "'padding: periodic' is of whole boxes, and 'data.patch' takes parts of them");
+    if (s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT) return hl_fail(ctx, HALO_ERR_USAGE, "'data.augment: shift' is of whole periodic boxes, and 'data.patch' takes parts of them");
+    if (s->size[0] <= 0 || memcmp(s->size, p, sizeof(s->size)) == 0) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'size' is [%" PRId64 ", %" PRId64 ", %" PRId64 "] and 'data.patch' [%" PRId64 ", %" PRId64 ", %" PRId64 "]: the network takes patches, leave 'size' out",
+                   s->size[0], s->size[1], s->size[2], p[0], p[1], p[2]);
+}
+
 static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
 {
     for (int i = 0; i < w->n; i++) {
@@ -272,6 +297,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
+    HL_TRY(check_patch(ctx, s));
     return check_split(ctx, &s->data.split);
 }
 

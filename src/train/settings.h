@@ -46,7 +46,9 @@ typedef struct hl_settings {
     /* data */
     struct {
         char train[HL_TEXT_MAX], validation[HL_TEXT_MAX], test[HL_TEXT_MAX], format[HL_TEXT_MAX];
-        int64_t crop[3];
+        int64_t crop[3], patch[3], patches; /* 0: none */
+        double foreground;                  /* -1: as the loss is */
+        hl_words classes;                   /* names; none: not given */
         hl_words transform, zscore, window, split;
         int augment;
         bool synthetic;
@@ -78,6 +80,7 @@ typedef struct hl_settings {
         double warmup, warmup_start, end, power, factor;
         hl_words at; /* epochs of `step` */
         double epochs; /* length; -1: train.epochs */
+        double delta_factor, delta_end; /* of huber_delta */
         int scale;            /* hl_rate_rule */
         int64_t base_batch;
     } schedule;

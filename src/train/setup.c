@@ -39,6 +39,8 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
     return HALO_OK;
 }
 
+bool hl_run_patches(const hl_settings *set) { return set->data.patch[0] > 0; }
+
 static hl_transform transform_of(const hl_settings *set, const char *word)
 {
     if (strcmp(word, "log1p") == 0) return HL_LOG1P;
@@ -122,7 +124,8 @@ static halo_status open_source(hl_run *run, hl_split split)
     hl_run_arrays(run, &array);
     o.array = &array;
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
-    memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
+    if (hl_run_patches(set)) memcpy(o.patch, set->data.patch, sizeof(o.patch)); /* of any extents */
+    else memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
     o.outputs = first ? first->info.targets : set->outputs > 0 && !of_classes(set) ? set->outputs : 0;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
@@ -160,7 +163,7 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, NULL, net);
     if (is_file(set->network)) HL_TRY(check_zoo_options(ctx, set));
     if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
-        return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : NULL, net));
+        return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : hl_run_patches(set) ? set->data.patch : NULL, net));
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
     o.variant = *set->variant ? set->variant : NULL;
     o.wiring = strcmp(set->wiring, "paper") == 0 ? NULL : set->wiring;

@@ -6,8 +6,9 @@
  *     d = mean_b - mean,  mean <- mean + d n_b / n,  S <- S + S_b + d^2 n_a n_b / n,  std = sqrt(S / n)
  *
  * The ranks that hold the first samples together read all of them, each its own cells, and tell the others: with whole samples that is rank 0, and the result does
- * not depend on how many there are.
+ * not depend on how many there are. Of patches it is the volumes that are measured, by the first rank of them.
  */
+#include "io/cutter.h"
 #include "train/run.h"
 
 static hl_moments moments_of(const float *x, int64_t n)
@@ -61,12 +62,29 @@ static halo_status measure_own(hl_run *run, hl_moments *m)
     return st;
 }
 
+/* Of volumes of any extents, slab by slab. */
+static halo_status measure_volumes(hl_run *run, hl_moments *m)
+{
+    hl_source *source = run->source[HL_TRAIN];
+    hl_loader_options o = loader_options(run);
+    hl_cutter *cutter = NULL;
+    halo_status st = HALO_OK;
+    if (run->team->group->rank == 0) st = hl_cutter_create(source, &o, &cutter);
+    for (int64_t i = 0; i < source->info.samples && cutter && st == HALO_OK; i++) {
+        hl_moments one;
+        st = hl_cutter_moments(cutter, i, o.transforms, &one);
+        if (st == HALO_OK) *m = hl_moments_merge(*m, one);
+    }
+    hl_cutter_destroy(cutter);
+    return st;
+}
+
 /* Of the first group of ranks. */
 static halo_status measure(hl_run *run, double out[2])
 {
     halo_context *group = run->team->group;
     hl_moments m = {0}, *all = NULL;
-    halo_status st = measure_own(run, &m);
+    halo_status st = hl_run_patches(&run->set) ? measure_volumes(run, &m) : measure_own(run, &m);
     if (any_failed(run, st)) return st;
     HL_TRY(hl_calloc(run->ctx, (size_t)group->ranks, sizeof(*all), "moments", &all));
     st = hl_comm_gather(group, &m, sizeof(m), all);

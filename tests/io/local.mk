@@ -37,3 +37,9 @@ TESTS += tests/io/nifti.test tests/io/public_nifti.test
 TESTS_FAST += tests/io/nifti.test
 tests_io_nifti_test_SOURCES = tests/io/nifti.c
 tests_io_public_nifti_test_SOURCES = tests/io/public_nifti.c
+
+# Patches of volumes of any extents
+check_PROGRAMS += tests/io/patches.test
+TESTS += tests/io/patches.test
+TESTS_FAST += tests/io/patches.test
+tests_io_patches_test_SOURCES = tests/io/patches.c
