@@ -41,6 +41,9 @@ const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_BIAS_BWD] = &hl_cpu_bias_bwd,
     [HALO_OP_CONV_POOL_FWD] = &hl_cpu_conv_pool_fwd,
     [HALO_OP_ACT_POOL_BWD] = &hl_cpu_act_pool_bwd,
+    [HALO_OP_LOSS_SUMS] = &hl_cpu_loss_sums,
+    [HALO_OP_UPSAMPLE_FWD] = &hl_cpu_upsample_fwd,
+    [HALO_OP_UPSAMPLE_BWD] = &hl_cpu_upsample_bwd,
 };
 
 const struct hl_kern *hl_cpu_kern(hl_isa isa)

@@ -17,6 +17,10 @@ static bool fits(const halo_op_desc *d)
     if (!hl_has_f32(d, HALO_X) || !hl_has_f32(d, HALO_T) || t->ext[HALO_C] != 1 || t->ext[HALO_N] != x->ext[HALO_N]) return false;
     if (memcmp(t->ext + HALO_D, x->ext + HALO_D, 3 * sizeof(int64_t)) != 0) return false;
     if (hl_has(d, HALO_DX) && (!hl_has_f32(d, HALO_DX) || !hl_same_extents(&d->t[HALO_DX], x))) return false;
+    const halo_role doubles[] = {HALO_WT, HALO_X2, HALO_STAT2};
+    for (size_t k = 0; k < HL_COUNT(doubles); k++)
+        if (hl_has(d, doubles[k]) && d->t[doubles[k]].dtype != HALO_F64) return false;
+    if (d->kind == HALO_OP_LOSS_SUMS) return hl_has(d, HALO_STAT2);
     return d->t[HALO_STAT].dtype == HALO_F64 && (!hl_has(d, HALO_SW) || d->t[HALO_SW].dtype == HALO_F64);
 }
 
@@ -33,6 +37,7 @@ void hl_cross_entropy_free(halo_plan *plan)
     free(p->room);
     free(p->part);
     free(p->slope);
+    free(p->total);
     free(p);
 }
 
@@ -53,6 +58,7 @@ static void shape(hl_entropy_plan *p)
     p->rows = x->ext[HALO_D] * x->ext[HALO_H];
     p->sections = hl_min64(hl_div_up(hl_parts(p->super.dev, hl_operand_box_elements(x)), p->samples), p->rows);
     p->targets = hl_loss_targets(d);
+    p->weighs = hl_has(d, HALO_WT) || d->ignores;
 }
 
 halo_status hl_cross_entropy_make(halo_device *dev, const halo_op_desc *d, halo_plan **out)
@@ -71,11 +77,18 @@ free_plan:
     return st;
 }
 
+static const double *doubles(const halo_op_desc *d, const halo_op_args *args, halo_role role)
+{
+    return hl_has(d, role) ? (const double *)args->ptr[role] + hl_box_offset(&d->t[role]) : NULL;
+}
+
 hl_entropy_run hl_entropy_begin(const hl_entropy_plan *p, const halo_op_args *args)
 {
     const halo_op_desc *d = &p->super.d;
     hl_entropy_run r = {.p = p, .x = args->ptr[HALO_X], .t = args->ptr[HALO_T], .dx = hl_has(d, HALO_DX) ? args->ptr[HALO_DX] : NULL};
-    if (hl_has(d, HALO_SW)) r.weight = (const double *)args->ptr[HALO_SW] + hl_box_offset(&d->t[HALO_SW]);
+    r.weight = doubles(d, args, HALO_SW);
+    r.of_class = doubles(d, args, HALO_WT);
+    r.divisor = doubles(d, args, HALO_X2);
     if (r.dx) r.scale = args->record->loss_scale / args->record->weight_sum;
     return r;
 }
@@ -87,7 +100,19 @@ static int64_t cell_of(const hl_entropy_plan *p, const hl_strides *s, int64_t n,
     return hl_offset(s, n, 0, row / h, row % h, 0) + w * s->s[HALO_W];
 }
 
-int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, float *room, float *label)
+/* A label that is no class keeps its weight of 1: the loss is NaN then. */
+static void weigh(const hl_entropy_run *r, int64_t cells, hl_labels *label)
+{
+    const halo_op_desc *d = &r->p->super.d;
+    const float classes = (float)r->p->classes, ignore = (float)d->ignore;
+    for (int64_t i = 0; i < cells; i++) {
+        bool ignored = label->ignored[i] = d->ignores && label->t[i] == ignore;
+        if (ignored) label->t[i] = 0;
+        label->weight[i] = ignored ? 0 : r->of_class && label->t[i] >= 0 && label->t[i] < classes ? (float)r->of_class[(int64_t)label->t[i]] : 1;
+    }
+}
+
+int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, float *room, hl_labels *label)
 {
     const hl_entropy_plan *p = r->p;
     int64_t cells = hl_min64(HL_SPAN, p->super.d.t[HALO_X].ext[HALO_W] - w);
@@ -96,7 +121,8 @@ int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_
         const float *x = from + c / p->x.block * p->x.s[HALO_C] + c % p->x.block;
         for (int64_t i = 0; i < cells; i++) room[c * HL_SPAN + i] = x[i * p->x.s[HALO_W]];
     }
-    for (int64_t i = 0; i < cells; i++) label[i] = t[i * p->t.s[HALO_W]];
+    for (int64_t i = 0; i < cells; i++) label->t[i] = t[i * p->t.s[HALO_W]];
+    if (p->weighs) weigh(r, cells, label);
     return cells;
 }
 
@@ -113,10 +139,10 @@ void hl_entropy_put_back(const hl_entropy_run *r, int64_t n, int64_t row, int64_
 static double row_loss(const hl_entropy_run *r, int64_t n, int64_t row, float scale, float *room)
 {
     const hl_entropy_plan *p = r->p;
-    float label[HL_SPAN];
+    hl_labels label;
     double sum = 0;
-    for (int64_t w = 0, cells; (cells = hl_entropy_bring(r, n, row, w, room, label)) > 0; w += cells) {
-        sum += p->super.dev->kern->cross_entropy(room, p->classes, HL_SPAN, cells, label, scale, r->dx != NULL);
+    for (int64_t w = 0, cells; (cells = hl_entropy_bring(r, n, row, w, room, &label)) > 0; w += cells) {
+        sum += p->super.dev->kern->cross_entropy(room, p->classes, HL_SPAN, cells, label.t, hl_label_weights(r, &label), scale, r->dx != NULL);
         if (r->dx) hl_entropy_put_back(r, n, row, w, cells, room);
     }
     return sum;
@@ -128,10 +154,10 @@ static void entropy_piece(void *arg, int64_t i)
     const hl_entropy_plan *p = r->p;
     int64_t n = i / p->sections;
     hl_range rows = hl_block_range(p->rows, p->sections, i % p->sections);
-    double weight = r->weight ? r->weight[n] : 1, sum = 0;
+    double weight = r->weight ? r->weight[n] : 1, divisor = hl_entropy_divisor(r, n), sum = 0;
     for (int64_t row = rows.lo; row < rows.hi; row++)
-        sum += row_loss(r, n, row, (float)(weight / p->targets * r->scale), p->room + i * p->classes * HL_SPAN);
-    p->sums[i] = weight * (sum / p->targets);
+        sum += row_loss(r, n, row, (float)(weight / divisor * r->scale), p->room + i * p->classes * HL_SPAN);
+    p->sums[i] = weight * (sum / divisor);
 }
 
 halo_status hl_cross_entropy_run(halo_plan *plan, const halo_op_args *args)

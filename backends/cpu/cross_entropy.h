@@ -13,10 +13,12 @@ typedef struct hl_entropy_plan {
     int64_t x_origin, t_origin, dx_origin;
     int64_t classes, samples, sections, rows; /* rows of a sample; a piece of work is (sample, section of the rows) */
     double targets;
+    bool weighs;  /* cells have weights: of their classes, or 0 where they are ignored */
     double *sums; /* [pieces] */
     float *room;  /* [pieces][classes][HL_SPAN] */
     double *part; /* dice.c: [pieces][2][classes] */
     float *slope; /* dice.c: [samples][2][classes] */
+    double *total; /* dice.c: [2][classes] */
 } hl_entropy_plan;
 
 typedef struct hl_entropy_run {
@@ -24,13 +26,26 @@ typedef struct hl_entropy_run {
     const float *x, *t;
     float *dx;
     const double *weight;
+    const double *of_class; /* [classes] weights; NULL: 1 */
+    const double *divisor;  /* [samples] of the sums over cells; NULL: targets */
     double scale;
 } hl_entropy_run;
 
+/* What a piece of a row needs beside its logits. */
+typedef struct hl_labels {
+    float t[HL_SPAN], weight[HL_SPAN];
+    bool ignored[HL_SPAN]; /* where the plan weighs */
+} hl_labels;
+
 /* The operands of a run; its scale is loss_scale / weight_sum where there is DX. */
 hl_entropy_run hl_entropy_begin(const hl_entropy_plan *p, const halo_op_args *args);
-/* Cells [w, w + n) of a row: logits and labels to room [classes][HL_SPAN] and label [HL_SPAN]. Returns n, at most HL_SPAN; 0 at the row's end. */
-int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, float *room, float *label);
+/* Cells [w, w + n) of a row: logits to room [classes][HL_SPAN], labels, and weights where there are any: those that are ignored get class 0 with weight 0. Returns n, at most HL_SPAN;
+ * 0 at the row's end. */
+int64_t hl_entropy_bring(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, float *room, hl_labels *label);
+/* The weights, for the kernels; NULL where all are 1. */
+static inline const float *hl_label_weights(const hl_entropy_run *r, const hl_labels *label) { return r->p->weighs ? label->weight : NULL; }
+/* What the sum over sample n's cells is divided by. */
+static inline double hl_entropy_divisor(const hl_entropy_run *r, int64_t n) { return r->divisor ? r->divisor[n] : r->p->targets; }
 void hl_entropy_put_back(const hl_entropy_run *r, int64_t n, int64_t row, int64_t w, int64_t cells, const float *room);
 
 #endif

@@ -50,6 +50,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/share.c \
 	backends/cpu/transfer.c \
 	backends/cpu/update.c \
+	backends/cpu/upsample.c \
 	backends/cpu/winograd.c \
 	backends/cpu/winograd.h \
 	backends/cpu/winograd_image.c \

@@ -63,7 +63,7 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
 {
     hl_groups g;
     (void)dev;
-    if (d->loss > HALO_LOSS_CROSS_ENTROPY) return 0;
+    if (d->loss > HALO_LOSS_CROSS_ENTROPY || d->ignores || hl_has(d, HALO_WT) || hl_has(d, HALO_X2) || hl_has(d, HALO_STAT2)) return 0;
     for (int a = 0; a < 3; a++) {
         if (roles[a] == HALO_DX && !hl_has(d, HALO_DX)) continue;
         if (!hl_cuda_activation(d, roles[a]) || d->t[roles[a]].dtype != d->t[HALO_X].dtype || d->t[roles[a]].ext[HALO_N] != d->t[HALO_X].ext[HALO_N]) return 0;

@@ -74,6 +74,9 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
     [HALO_OP_BIAS_BWD] = &hl_ref_bias_bwd,
     [HALO_OP_CONV_POOL_FWD] = &hl_ref_conv_pool_fwd,
     [HALO_OP_ACT_POOL_BWD] = &hl_ref_act_pool_bwd,
+    [HALO_OP_LOSS_SUMS] = &hl_ref_loss_sums,
+    [HALO_OP_UPSAMPLE_FWD] = &hl_ref_upsample_fwd,
+    [HALO_OP_UPSAMPLE_BWD] = &hl_ref_upsample_bwd,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- device */

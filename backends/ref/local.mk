@@ -15,4 +15,5 @@ libhalo_core_la_SOURCES += \
 	backends/ref/pointwise.c \
 	backends/ref/pool.c \
 	backends/ref/update.c \
+	backends/ref/upsample.c \
 	backends/ref/view.c

@@ -98,13 +98,18 @@ extern const halo_op_class hl_ref_norm_stats, hl_ref_norm_apply, hl_ref_norm_bwd
 extern const halo_op_class hl_ref_act_fwd, hl_ref_act_bwd, hl_ref_add, hl_ref_dropout;
 extern const halo_op_class hl_ref_copy, hl_ref_cast, hl_ref_margin, hl_ref_flatten, hl_ref_unflatten;
 extern const halo_op_class hl_ref_linear_fwd, hl_ref_linear_bwd_data, hl_ref_linear_bwd_weights;
-extern const halo_op_class hl_ref_loss, hl_ref_sumsq, hl_ref_update;
+extern const halo_op_class hl_ref_loss, hl_ref_loss_sums, hl_ref_sumsq, hl_ref_update;
+extern const halo_op_class hl_ref_upsample_fwd, hl_ref_upsample_bwd;
 
 /* cross_entropy.c: the classes' loss, one more formula of HALO_OP_LOSS. */
 int hl_ref_cross_entropy_candidates(const halo_op_desc *d, halo_candidate *out);
 halo_status hl_ref_cross_entropy(halo_plan *plan, const halo_op_args *args);
 /* Loss of the cell whose logits are x[0], x[step], ...; they become the derivatives. */
 double hl_ref_cross_entropy_cell(double *x, int64_t classes, int64_t step, double label);
+/* What the losses of classes share: weights of classes, 1 where there are none; whether a cell does not count; what a sample's sum over cells is divided by. */
+void hl_ref_class_weights(const halo_plan *plan, const halo_op_args *args, int64_t classes, double *out);
+bool hl_ref_ignored(const halo_op_desc *d, double label);
+double hl_ref_divisor(const halo_plan *plan, const halo_op_args *args, int64_t n);
 /* dice.c */
 int hl_ref_dice_candidates(const halo_op_desc *d, halo_candidate *out);
 halo_status hl_ref_dice(halo_plan *plan, const halo_op_args *args);

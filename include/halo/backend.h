@@ -135,10 +135,14 @@ typedef enum halo_op_kind {
     /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of T where that is set:
      * a split sample); DX = d/dx sum_n sw[n] loss_n * loss_scale / weight_sum. SW absent: 1. mse d^2, mae |d|, huber d^2/2 up to delta, then
      * delta (|d| - delta/2); the derivative of |d| at 0 is 0. cross entropy: T has one channel, of class numbers t in X's type, and
-     * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN.
-     * dice, of whole samples: 1 - mean over classes c >= 1 of (2 sum p_c [t = c] + 1) / (sum p_c + sum [t = c] + 1), p the softmax and sums over a sample's cells; dice_ce: that + the mean
-     * cross entropy */
-    HALO_OP_LOSS, /* X T SW STAT DX? */
+     * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN. WT f64 [C] weighs
+     * classes: a cell's loss and derivative are multiplied by WT[t]; a cell whose t is `ignore` (with `ignores`) counts 0, whatever its logits are; X2 f64 [N] is what the sum
+     * over a sample's cells is divided by, then, instead of their number.
+     * dice, of whole samples: 1 - mean over classes c >= 1 of (2 sum p_c [t = c] + 1) / (sum p_c + sum [t = c] + 1), p the softmax and sums over a sample's cells but those that
+     * are ignored, the mean weighted by WT; dice_ce: that + the cross entropy. With STAT2, as LOSS_SUMS finds it and ranks add it up, X may be a part of the samples:
+     * STAT then counts that part of their dice.
+     * relative mse, of whole samples: sum d^2 / max(sum t^2, 1e-12 targets), sums over a sample */
+    HALO_OP_LOSS, /* X T SW STAT DX? WT? X2? STAT2? */
     /* STAT f64 [2] = sum of squares (any value when the count is not 0), count of values that are not finite */
     HALO_OP_SUMSQ, /* X STAT */
     /* one optimiser step on a contiguous range; see halo_update_params */
@@ -158,6 +162,13 @@ typedef enum halo_op_kind {
      * Or, where kernel and stride differ, backward of an average without dilation and of an activation of two values, from AUX as POOL_FWD leaves it:
      * dx as POOL_BWD forms it, times act'; where no window reaches further than the cells that AUX has bits for (kernel - pad_lo <= stride). */
     HALO_OP_ACT_POOL_BWD, /* DY Y? AUX? DX */
+    /* STAT2 f64 [N][2][C]: sum p_c [t = c], sum p_c + sum [t = c] over the cells of X's box that are not ignored, p the softmax: what dice is made of */
+    HALO_OP_LOSS_SUMS, /* X T STAT2 */
+    /* Twice as many cells along the axes of stride 2 (kernel 4; elsewhere both are 1), linear between their middles; a transposed convolution of each channel by itself:
+     * y[q] = sum of w[k] x[p] over p, k with 2 p - pad_lo + k = q, w = [1 3 3 1]/4, where a p beyond the volume is its last cell: global_lo, global_ext [d h w] of X's box in it (ext 0:
+     * the box is the volume). X is read in its margin. Backward is the adjoint: DY is read in its margin, global_lo is DX's. */
+    HALO_OP_UPSAMPLE_FWD, /* X Y */
+    HALO_OP_UPSAMPLE_BWD, /* DY DX, `accumulate` */
     HALO_OP_KINDS
 } halo_op_kind;
 
@@ -209,6 +220,8 @@ typedef struct halo_op_desc {
     double eps, momentum;      /* norm */
     halo_loss loss;
     double delta;              /* huber */
+    bool ignores;              /* loss of classes: cells of this class number do not count */
+    int64_t ignore;
     double keep;               /* dropout */
     uint64_t layer;            /* dropout: id that goes into the hash */
     int64_t global_lo[HALO_DIMS]; /* dropout: position of X's box in the global tensor; N is added to record.first_sample */
@@ -226,6 +239,7 @@ typedef struct halo_step_record {
     double grad_scale; /* 1 / loss scale, times clipping */
     double loss_scale; /* DX of a loss is multiplied by loss_scale / (sum of sample weights over all ranks) */
     double weight_sum; /* that sum, known before the step */
+    double delta;      /* of huber in this step; 0: as the description has it */
     int32_t skip;      /* updates do nothing */
     /* Where `batch` is not 0: of so many samples the last `padding` are none (their weight is 0). Statistics of norms over the batch leave them out, and
      * these norms give them a DX of 0; norms per sample treat them as any (their DY is 0, and so is their DX then). An operand whose N is a multiple of `batch` has that many times as many of each. */

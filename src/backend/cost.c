@@ -65,6 +65,9 @@ static double flops(const halo_op_desc *d)
     case HALO_OP_CONV_POOL_FWD: return conv_pool_flops(d);
     case HALO_OP_ACT_POOL_BWD: return cells(d, HALO_DY) * (d->pool == HALO_POOL_AVG ? 2 * taps(d) : 2);
     case HALO_OP_LOSS: return 5 * cells(d, HALO_X);
+    case HALO_OP_LOSS_SUMS: return 4 * cells(d, HALO_X);
+    case HALO_OP_UPSAMPLE_FWD: return 6 * cells(d, HALO_Y); /* two products and a sum along each axis */
+    case HALO_OP_UPSAMPLE_BWD: return 6 * cells(d, HALO_DY);
     case HALO_OP_SUMSQ: return 2 * cells(d, HALO_X);
     case HALO_OP_UPDATE: return update_flops(d);
     case HALO_OP_COPY: return d->accumulate ? cells(d, HALO_Y) : 0;

@@ -33,6 +33,9 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_BIAS_BWD] = "bias-bwd",
         [HALO_OP_CONV_POOL_FWD] = "conv-pool-fwd",
         [HALO_OP_ACT_POOL_BWD] = "act-pool-bwd",
+        [HALO_OP_LOSS_SUMS] = "loss-sums",
+        [HALO_OP_UPSAMPLE_FWD] = "upsample-fwd",
+        [HALO_OP_UPSAMPLE_BWD] = "upsample-bwd",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }

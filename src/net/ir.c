@@ -205,6 +205,9 @@ static const unsigned written[HALO_OP_KINDS] = {
     [HALO_OP_BIAS_BWD] = HL_ROLE_BIT(HALO_DB),
     [HALO_OP_CONV_POOL_FWD] = HL_ROLE_BIT(HALO_Y) | HL_ROLE_BIT(HALO_AUX),
     [HALO_OP_ACT_POOL_BWD] = HL_ROLE_BIT(HALO_DX),
+    [HALO_OP_LOSS_SUMS] = HL_ROLE_BIT(HALO_STAT2),
+    [HALO_OP_UPSAMPLE_FWD] = HL_ROLE_BIT(HALO_Y),
+    [HALO_OP_UPSAMPLE_BWD] = HL_ROLE_BIT(HALO_DX),
 };
 /* Written roles whose old content matters even without `accumulate`. */
 static const unsigned changed[HALO_OP_KINDS] = {

@@ -6,4 +6,5 @@ libhalo_core_la_SOURCES += \
 	src/tensor/dropout.h \
 	src/tensor/grid.c src/tensor/grid.h \
 	src/tensor/half.h \
+	src/tensor/upsample.h \
 	src/tensor/operand.c src/tensor/operand.h

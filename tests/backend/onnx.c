@@ -433,14 +433,23 @@ static void do_norm(job *j, const vector *v)
     compare(j, HALO_RUN, &both);
 }
 
-/* The mean or the sum of the cells' losses; of 1-D targets each sample's one. Classes may be weighted or left out there. */
+/* The weights of all cells: of their classes, 0 where they are ignored. That is what the weighted mean divides by. */
+static double weight_of_all(const job *j, const tensor *labels, const tensor *weights)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < labels->n; i++)
+        if (!(j->d.ignores && labels->v[i] == (double)j->d.ignore)) sum += weights ? weights->v[(int64_t)labels->v[i]] : 1;
+    return sum;
+}
+
+/* The weighted mean or sum of the cells' losses; of 1-D targets each sample's one. Every sample's sum is divided by the same, so their sum is what is wanted. */
 static void do_cross_entropy(job *j, const vector *v)
 {
-    const tensor *x = &v->in[0], *t = &v->in[1];
+    const tensor *x = &v->in[0], *t = &v->in[1], *weights = v->ins > 2 ? &v->in[2] : NULL;
     const attribute *how = find(v, "reduction");
     bool sum = how && strcmp(how->s, "sum") == 0;
-    if (v->ins > 2 || find(v, "ignore_index") || (how && strcmp(how->s, "none") == 0) || x->rank > 5) {
-        j->skip = "no weights of classes, no classes left out, and a mean or sum";
+    if ((how && strcmp(how->s, "none") == 0) || x->rank > 5) {
+        j->skip = "a mean or sum, of at most three dimensions";
         return;
     }
     tensor x5 = *x, t5 = {.rank = t->rank + 1, .n = t->n, .v = t->v, .dim = {t->dim[0], 1}};
@@ -449,14 +458,23 @@ static void do_cross_entropy(job *j, const vector *v)
     t5.rank = x5.rank;
     j->d.kind = HALO_OP_LOSS;
     j->d.loss = HALO_LOSS_CROSS_ENTROPY;
+    j->d.ignores = find(v, "ignore_index") != NULL;
+    j->d.ignore = int_of(v, "ignore_index", 0);
     give_volume(j, HALO_X, &x5, x->v);
     give_volume(j, HALO_T, &t5, t->v);
     give_flat(j, HALO_STAT, HALO_F64, 2, NULL);
+    if (weights) give_flat(j, HALO_WT, HALO_F64, weights->n, weights->v);
+    if (weights || j->d.ignores) {
+        double *divisor = check_alloc(t->dim[0], 8);
+        for (int64_t n = 0; n < t->dim[0]; n++) divisor[n] = sum ? 1 : weight_of_all(j, t, weights);
+        give_flat(j, HALO_X2, HALO_F64, t->dim[0], divisor);
+        free(divisor);
+    }
     if (!applicable(j)) return;
     run(j);
     double stat[2];
     check_status(j->dev->ctx, j->dev->ops->download(j->dev, &j->d.t[HALO_STAT], j->ptr[HALO_STAT], HALO_F64, stat), "download");
-    double got = stat[0] / stat[1] * (sum ? (double)t->n : 1), want = v->out[0].v[0];
+    double got = j->ptr[HALO_X2] ? stat[0] : stat[0] / stat[1] * (sum ? (double)t->n : 1), want = v->out[0].v[0];
     j->error = check_worse(j->error, fabs(got - want) / fabs(want));
 }
 

@@ -304,7 +304,7 @@ static void test_loss_gradients(void)
         trial t;
         trial_make(&t, HALO_OP_LOSS, seed + 1000, dev);
         refill(&r, &t.t[HALO_X]);
-        if (t.t[HALO_DX].dress != DRESS_NONE) {
+        if (t.t[HALO_DX].dress != DRESS_NONE && t.t[HALO_STAT2].dress == DRESS_NONE) { /* of given sums it is a part of the derivative: test_dice_parts */
             double *dx = result(&t, HALO_DX);
             worst[t.d.loss] = check_worse(worst[t.d.loss], quotient_error(&r, &t.t[HALO_X], dx, loss_value, &t));
             free(dx);
@@ -678,6 +678,82 @@ static void test_dice(halo_device *on)
     tap_ok(hl_op_candidates(on, &d, c) == 0, "a part of a sample is declined");
 }
 
+/* Two samples of three classes, cut into two parts of unequal size: sums of the parts, added, then loss and gradient of each part are those of the whole; class weights, an ignored label and
+ * divisors with it. */
+static void test_dice_parts(halo_device *on, halo_loss loss)
+{
+    enum { N = 2, C = 3, W = 7, CUT = 3 };
+    float x[N * C * W], t[N * W], dx[2][N * C * W] = {{0}};
+    double stat[2][2] = {{0}}, sums[2][2 * N * C], weight[C] = {1, 0.5, 3}, divisor[N] = {4, 5};
+    const halo_step_record record = {.loss_scale = 2, .weight_sum = 3};
+    const int64_t lo[3] = {0, 0, CUT}, ext[3] = {W, CUT, W - CUT};
+    const int64_t all[HALO_DIMS] = {N, C, 1, 1, W}, one[HALO_DIMS] = {N, 1, 1, 1, W};
+    rng r = {17};
+    halo_candidate c[HALO_MAX_CANDIDATES];
+    halo_op_desc d = {.kind = HALO_OP_LOSS, .loss = loss, .ignores = true, .ignore = 9};
+    for (int i = 0; i < N * C * W; i++) x[i] = (float)rng_normal(&r);
+    for (int i = 0; i < N * W; i++) t[i] = rng_chance(&r, 20) ? 9 : (float)rng_int(&r, 0, C - 1);
+    d.t[HALO_X] = d.t[HALO_DX] = hl_operand_whole(HALO_F32, HALO_NCDHW, all);
+    d.t[HALO_T] = hl_operand_whole(HALO_F32, HALO_NCDHW, one);
+    d.t[HALO_STAT] = hl_operand_flat(HALO_F64, 2);
+    d.t[HALO_WT] = hl_operand_flat(HALO_F64, C);
+    d.t[HALO_X2] = hl_operand_flat(HALO_F64, N);
+    if (hl_op_candidates(on, &d, c) == 0) {
+        tap_skip("no weighted dice on this backend");
+        return;
+    }
+    void *ptr[HALO_ROLES] = {[HALO_X] = x, [HALO_T] = t, [HALO_STAT] = stat[0], [HALO_DX] = dx[0], [HALO_WT] = weight, [HALO_X2] = divisor};
+    check_status(on->ctx, hl_op_run_once(on, &d, NULL, ptr, &record), "loss");
+    memcpy(d.global_ext, one, sizeof(d.global_ext));
+    ptr[HALO_STAT] = stat[1], ptr[HALO_DX] = dx[1];
+    for (int pass = 0; pass < 2; pass++)
+        for (int part = 1; part < 3; part++) {
+            const halo_role cut[] = {HALO_X, HALO_T, HALO_DX};
+            halo_op_desc p = d;
+            p.t[HALO_STAT2] = hl_operand_flat(HALO_F64, 2 * N * C);
+            for (int k = 0; k < 3; k++) p.t[cut[k]].lo[HALO_W] = lo[part], p.t[cut[k]].ext[HALO_W] = ext[part];
+            if (pass == 0) {
+                p.kind = HALO_OP_LOSS_SUMS;
+                p.t[HALO_STAT].dtype = p.t[HALO_DX].dtype = HALO_NONE;
+            }
+            ptr[HALO_STAT2] = sums[pass == 0 ? part - 1 : 0];
+            check_status(on->ctx, hl_op_run_once(on, &p, NULL, ptr, &record), "a part");
+            for (int i = 0; pass == 0 && part == 2 && i < 2 * N * C; i++) sums[0][i] += sums[1][i];
+        }
+    double error = fabs(stat[0][0] - stat[1][0]) / stat[0][0], worst = 0;
+    for (int i = 0; i < N * C * W; i++) worst = check_worse(worst, (double)fabsf(dx[0][i] - dx[1][i]));
+    tap_ok(error <= 1e-6 && worst <= 1e-6 && stat[1][1] == 2 * N, "%s in two parts is that of the whole: %.7g, %.1e, dx %.1e", loss == HALO_LOSS_DICE ? "dice" : "dice with cross entropy",
+           stat[0][0], error, worst);
+}
+
+/* <up x, v> = <x, up' v>, of a volume; and constants stay constants. */
+static void test_upsample(void)
+{
+    double worst = 0, rough = 0;
+    for (uint64_t seed = 1; seed <= 4 * TRIALS; seed++) {
+        rng r = {seed};
+        trial t;
+        trial_make(&t, HALO_OP_UPSAMPLE_FWD, seed + 3000, dev);
+        if (t.d.global_ext[HALO_W] == 0) {
+            trial b = another(&t, HALO_OP_UPSAMPLE_BWD);
+            double *v = random_like(&r, &t.t[HALO_Y]), *y = result(&t, HALO_Y);
+            give(&b, HALO_DY, &t.t[HALO_Y], v);
+            give(&b, HALO_DX, &t.t[HALO_X], NULL);
+            double *dx = result(&b, HALO_DX), one = dot(&t.t[HALO_Y], y, v);
+            worst = check_worse(worst, fabs(one - dot(&t.t[HALO_X], t.t[HALO_X].value, dx)) / fmax(fabs(one), 1));
+            free(v), free(y), free(dx);
+            trial_free(&b);
+        }
+        for (int64_t i = 0; i < operand_cells(&t.t[HALO_X]); i++) t.t[HALO_X].value[i] = 3;
+        double *y = result(&t, HALO_Y);
+        for (int64_t i = 0; i < box_size(&t.t[HALO_Y]); i++) rough = check_worse(rough, fabs(y[box_cell(&t.t[HALO_Y], i)] - 3));
+        free(y);
+        trial_free(&t);
+    }
+    tap_ok(worst <= 1e-12, "upsampling backward is the adjoint of forward (%.1e)", worst);
+    tap_ok(rough <= 1e-12, "a constant stays one, to the volume's ends (%.1e)", rough);
+}
+
 static void test_sumsq(void)
 {
     double x[5] = {3, NAN, -INFINITY, 4, INFINITY}, stat[2];
@@ -710,6 +786,7 @@ int main(void)
     for (int k = 0; k < 3; k++) test_halves(k);
     test_pool_ties();
     test_dropout();
+    test_upsample();
     test_sumsq();
     for (const halo_backend *const *b = hl_backends(); *b; b++) {
         halo_device *on;
@@ -717,6 +794,8 @@ int main(void)
         tap_note("labels on %s", (*b)->name);
         test_labels(on);
         test_dice(on);
+        test_dice_parts(on, HALO_LOSS_DICE);
+        test_dice_parts(on, HALO_LOSS_DICE_CE);
         on->ops->close(on);
     }
     dev->ops->close(dev);

@@ -2,6 +2,8 @@
 /* suite.c -- see suite.h: the generator, one function per family of operations, and the oracle's run. */
 #include "suite.h"
 
+#include "tensor/upsample.h"
+#include "tensor/half.h"
 #include "tests/check.h"
 
 /* -------------------------------------------------------------------------------------------------- random numbers */
@@ -551,6 +553,45 @@ static void make_flatten(trial *t, rng *r)
     use(t, forward ? HALO_Y : HALO_DX, forward ? DRESS_ROWS : DRESS_PROGRAM, t->d.accumulate, true, forward ? f : e);
 }
 
+/* Twice as many cells; of a volume, or of parts of it that need not go together. X must have the margin that its taps reach into, and so must DY. */
+static void make_upsample(trial *t, rng *r)
+{
+    halo_op_desc *d = &t->d;
+    const bool forward = d->kind == HALO_OP_UPSAMPLE_FWD, whole = rng_chance(r, 40);
+    int64_t x[HALO_DIMS], y[HALO_DIMS], need[3][2] = {{0}};
+    random_extents(r, x, 5);
+    memcpy(y, x, sizeof(y));
+    for (int a = 0; a < 3; a++) {
+        int64_t stride = rng_chance(r, 80) ? 2 : 1, n = x[HALO_D + a], x_lo = whole ? 0 : rng_int(r, 0, n - 1), x_hi = whole ? n : rng_int(r, x_lo + 1, n);
+        int64_t y_lo = whole ? 0 : rng_int(r, 0, stride * n - 1), y_hi = whole ? stride * n : rng_int(r, y_lo + 1, stride * n);
+        hl_upsample s;
+        d->window.kernel[a] = stride == 2 ? 4 : 1;
+        d->window.stride[a] = stride;
+        d->window.dilation[a] = 1;
+        d->window.pad_lo[a] = y_lo - stride * x_lo + (stride == 2);
+        d->global_lo[HALO_D + a] = x_lo;
+        d->global_ext[HALO_D + a] = whole && rng_chance(r, 50) ? 0 : n;
+        x[HALO_D + a] = x_hi - x_lo;
+        y[HALO_D + a] = y_hi - y_lo;
+        HL_BUG_UNLESS(hl_upsample_axis(d, a, x[HALO_D + a], y[HALO_D + a], &s));
+        for (int64_t q = -y_lo; q < stride * n - y_lo; q++) {
+            hl_upsample_taps at = hl_upsample_at(&s, q);
+            for (int k = 0; k < 2; k++) {
+                bool takes = at.weight[k] > 0 && (forward ? q >= 0 && q < y[HALO_D + a] : at.cell[k] >= 0 && at.cell[k] < x[HALO_D + a]);
+                int64_t cell = forward ? at.cell[k] : q, ext = forward ? x[HALO_D + a] : y[HALO_D + a];
+                if (!takes) continue;
+                need[a][0] = hl_max64(need[a][0], -cell);
+                need[a][1] = hl_max64(need[a][1], cell - ext + 1);
+            }
+        }
+    }
+    d->accumulate = !forward && rng_chance(r, 40);
+    operand *in = use(t, forward ? HALO_X : HALO_DY, DRESS_PROGRAM, true, false, forward ? x : y);
+    memcpy(in->margin, need, sizeof(in->margin));
+    fill_normal(r, in); /* so that it keeps the margin */
+    random_margin(r, use(t, forward ? HALO_Y : HALO_DX, DRESS_PROGRAM, d->accumulate, true, forward ? y : x), 30);
+}
+
 /* ----------------------------------------------------------------------------------------------- linear, loss, update */
 
 static void make_linear(trial *t, rng *r)
@@ -586,7 +627,37 @@ static void make_cross_entropy(trial *t, rng *r, dress how, const int64_t e[HALO
     operand *x = use(t, HALO_X, how, true, false, e);
     fill_normal(r, x);
     for (int64_t i = 0; i < operand_cells(x); i++) x->value[i] = (double)(float)(spread * x->value[i]);
-    fill_integers(r, use(t, HALO_T, how == DRESS_ROWS ? how : DRESS_ANY, true, false, one), 0, e[HALO_C] - 1);
+    operand *labels = use(t, HALO_T, how == DRESS_ROWS ? how : DRESS_ANY, true, false, one);
+    fill_integers(r, labels, 0, e[HALO_C] - 1);
+    t->d.ignores = rng_chance(r, 40);
+    t->d.ignore = rng_chance(r, 50) ? rng_int(r, 0, e[HALO_C] - 1) : 255;
+    for (int64_t i = 0; t->d.ignores && t->d.ignore == 255 && i < operand_cells(labels); i++)
+        if (rng_chance(r, 30)) labels->value[i] = 255;
+}
+
+/* Weights of classes, the divisors of samples, and for dice the sums of other parts of the samples, which then are whole no more. */
+static void weigh_classes(trial *t, rng *r, const int64_t e[HALO_DIMS])
+{
+    halo_op_desc *d = &t->d;
+    if (rng_chance(r, 40)) {
+        operand *w = use_flat(t, HALO_WT, DRESS_STAT, true, false, e[HALO_C]);
+        fill_positive(r, w);
+        if (e[HALO_C] > 2 && rng_chance(r, 30)) w->value[rng_int(r, 0, e[HALO_C] - 1)] = 0;
+    }
+    if (rng_chance(r, 30)) fill_positive(r, use_flat(t, HALO_X2, DRESS_STAT, true, false, e[HALO_N]));
+    if (d->loss == HALO_LOSS_CROSS_ENTROPY || !rng_chance(r, 30)) return;
+    fill_positive(r, use_flat(t, HALO_STAT2, DRESS_STAT, true, false, e[HALO_N] * 2 * e[HALO_C]));
+    d->global_ext[HALO_C] = 1;
+    for (int k = HALO_D; k < HALO_DIMS; k++) d->global_ext[k] = e[k] * 2;
+}
+
+static void make_loss_sums(trial *t, rng *r)
+{
+    int64_t e[HALO_DIMS];
+    random_extents(r, e, 5);
+    if (rng_chance(r, 20)) e[HALO_W] = rng_int(r, 60, 140);
+    make_cross_entropy(t, r, DRESS_PROGRAM, e);
+    use_flat(t, HALO_STAT2, DRESS_STAT, false, true, e[HALO_N] * 2 * e[HALO_C]);
 }
 
 static void make_loss(trial *t, rng *r)
@@ -605,6 +676,7 @@ static void make_loss(trial *t, rng *r)
     bool integers = rng_chance(r, 30);
     if (classes) {
         make_cross_entropy(t, r, how, e);
+        weigh_classes(t, r, e);
     } else {
         operand *x = use(t, HALO_X, how, true, false, e), *target = use(t, HALO_T, how, true, false, e);
         if (integers) fill_integers(r, x, -2, 2), fill_integers(r, target, -2, 2);
@@ -695,6 +767,9 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_DROPOUT: make_dropout(t, r); break;
     case HALO_OP_LOSS: make_loss(t, r); break;
     case HALO_OP_SUMSQ: make_sumsq(t, r); break;
+    case HALO_OP_LOSS_SUMS: make_loss_sums(t, r); break;
+    case HALO_OP_UPSAMPLE_FWD:
+    case HALO_OP_UPSAMPLE_BWD: make_upsample(t, r); break;
     case HALO_OP_UPDATE: make_update(t, r); break;
     case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
     case HALO_OP_KINDS: break;

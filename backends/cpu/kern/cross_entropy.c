@@ -5,7 +5,7 @@
  *   m = max_c x[c],  z = sum_c exp(x[c] - m),  loss = m - x[t] + log z,  dx[c] = exp(x[c] - m) / z - [c = t] = - sum_(k != t) exp(x[k] - m) / z where c = t
  *
  * z lies between 1 and the number of classes: a float holds it as well as the exponentials are known. Losses are summed in double; the logarithm is taken of
- * the product of some z, which is far from the largest double.
+ * the product of some z, which is far from the largest double. Cells may have weights; one of weight 0 has loss 0 whatever its logits are.
  */
 #include "elementary.h"
 #include "kern.h"
@@ -53,15 +53,26 @@ static double logarithms(const float *z, int64_t n)
 
 static bool is_class(float t, int64_t classes) { return t >= 0 && t < (float)classes && t == (float)(int64_t)t; }
 
+/* Each times its cell's weight. */
+static double weighted_logarithms(const float *z, const float *weight, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += weight[i] > 0 ? (double)weight[i] * log((double)z[i]) : 0;
+    return sum;
+}
+
 /* Logits to exp(x - m), and z; returns the loss. */
-static double cells_exponentials(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float *z)
+static double cells_exponentials(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight, float *z)
 {
     float m[MOST];
     double sum = 0;
     largest(x, classes, step, n, m);
-    for (int64_t i = 0; i < n; i++) sum += is_class(t[i], classes) ? (double)m[i] - (double)x[(int64_t)t[i] * step + i] : (double)NAN;
+    for (int64_t i = 0; i < n; i++) {
+        double loss = is_class(t[i], classes) ? (double)m[i] - (double)x[(int64_t)t[i] * step + i] : (double)NAN;
+        sum += !weight ? loss : weight[i] > 0 ? (double)weight[i] * loss : 0;
+    }
     exponentials(x, classes, step, n, m, z);
-    return sum + logarithms(z, n);
+    return sum + (weight ? weighted_logarithms(z, weight, n) : logarithms(z, n));
 }
 
 /* x[c] *= z; the sum of those that are not the label's, so that what the label's own lacks of 1 is known when it is nearly 1. */
@@ -78,33 +89,33 @@ static void scaled(float *x, int64_t classes, int64_t step, int64_t n, const flo
     }
 }
 
-static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+static double cells_loss(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight, float scale, bool derivative)
 {
     float z[MOST], others[MOST];
-    double sum = cells_exponentials(x, classes, step, n, t, z);
+    double sum = cells_exponentials(x, classes, step, n, t, weight, z);
     if (!derivative) return sum;
-    for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale / z[i] : NAN;
+    for (int64_t i = 0; i < n; i++) z[i] = is_class(t[i], classes) ? scale * (weight ? weight[i] : 1) / z[i] : NAN;
     scaled(x, classes, step, n, t, z, others);
     for (int64_t i = 0; i < n; i++)
         if (is_class(t[i], classes)) x[(int64_t)t[i] * step + i] = -others[i];
     return sum;
 }
 
-double HL_K(cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative)
+double HL_K(cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight, float scale, bool derivative)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i += MOST)
-        sum += cells_loss(x + i, classes, step, n - i < MOST ? n - i : MOST, t + i, scale, derivative);
+        sum += cells_loss(x + i, classes, step, n - i < MOST ? n - i : MOST, t + i, weight ? weight + i : NULL, scale, derivative);
     return sum;
 }
 
-double HL_K(softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t)
+double HL_K(softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight)
 {
     float z[MOST], others[MOST];
     double sum = 0;
     for (int64_t i = 0, m; i < n; i += m) {
         m = n - i < MOST ? n - i : MOST;
-        sum += cells_exponentials(x + i, classes, step, m, t + i, z);
+        sum += cells_exponentials(x + i, classes, step, m, t + i, weight ? weight + i : NULL, z);
         for (int64_t k = 0; k < m; k++) z[k] = 1 / z[k];
         scaled(x + i, classes, step, m, t + i, z, others);
     }

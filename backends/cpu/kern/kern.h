@@ -125,10 +125,10 @@ typedef struct hl_kern {
     /* returns the sum of losses of x - t; dx = derivative * scale when dx is not NULL */
     double (*loss)(halo_loss kind, float delta, const float *x, const float *t, float *dx, float scale, int64_t n);
     /* x[c][i] = (exp(x[c][i] - max_c) / sum_c exp - [c = t[i]]) * scale where `derivative` (else x is spoiled), for i < n, x[c] at c * step; returns the
-     * sum over i of log(sum_c exp(x[c][i])) - x[t[i]][i]. NaN where t[i] is no whole number from 0 to classes - 1. */
-    double (*cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, float scale, bool derivative);
+     * sum over i of log(sum_c exp(x[c][i])) - x[t[i]][i]. NaN where t[i] is no whole number from 0 to classes - 1. Both times weight[i] where it is not NULL. */
+    double (*cross_entropy)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight, float scale, bool derivative);
     /* Logits to probabilities; returns the cross entropy, as above. */
-    double (*softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t);
+    double (*softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight);
     /* returns the sum of squares; *bad += values that are not finite */
     double (*sumsq)(const float *x, int64_t n, int64_t *bad);
     /* one optimiser step; m and s may be NULL where the kind has none. Returns the sum of squares of the new weights. */
@@ -170,8 +170,8 @@ void HL_K(bf16_to_f32)(const uint16_t *, float *, int64_t);
 void HL_K(dropout_mask)(uint64_t, uint64_t, uint64_t, double, float, float *, int64_t);
 void HL_K(mul)(const float *, const float *, float *, int64_t);
 double HL_K(loss)(halo_loss, float, const float *, const float *, float *, float, int64_t);
-double HL_K(cross_entropy)(float *, int64_t, int64_t, int64_t, const float *, float, bool);
-double HL_K(softmax)(float *, int64_t, int64_t, int64_t, const float *);
+double HL_K(cross_entropy)(float *, int64_t, int64_t, int64_t, const float *, const float *, float, bool);
+double HL_K(softmax)(float *, int64_t, int64_t, int64_t, const float *, const float *);
 double HL_K(sumsq)(const float *, int64_t, int64_t *);
 double HL_K(update)(const hl_update_kern *, float *, const float *, float *, float *, int64_t);
 void HL_K(dots)(const float *, const float *, int64_t, int64_t, int, float *);
