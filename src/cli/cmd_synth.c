@@ -10,6 +10,7 @@
 #include "base/topology.h"
 #include "synth/baseline.h"
 #include "synth/bench.h"
+#include "synth/cbed/cbed.h"
 #include "synth/pack.h"
 #include "synth/phantom.h"
 #include "synth/universes.h"
@@ -20,9 +21,9 @@ static const hl_option options[] = {
      .type = HL_OPT_TEXT,
      .arg = "FILE",
      .help = "settings in YAML; key=value and options override it"},
-    {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for training"},
-    {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for validation"},
-    {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "universes or phantoms for the test"},
+    {.name = "count", .letter = 'n', .type = HL_OPT_TEXT, .arg = "N", .help = "universes, phantoms or crystals for training"},
+    {.name = "validation", .type = HL_OPT_TEXT, .arg = "N", .help = "the same for validation"},
+    {.name = "test", .type = HL_OPT_TEXT, .arg = "N", .help = "the same for the test"},
     {.name = "grid", .letter = 'g', .type = HL_OPT_TEXT, .arg = "G", .help = "cells per side"},
     {.name = "particles", .type = HL_OPT_TEXT, .arg = "P", .help = "particles per side"},
     {.name = "box", .letter = 'b', .type = HL_OPT_TEXT, .arg = "L", .help = "side of the box in Mpc/h"},
@@ -41,7 +42,10 @@ static const hl_option options[] = {
      .type = HL_OPT_INT,
      .arg = "N",
      .help = "baseline: side of the sub-volumes; whole universes without"},
-    {.name = "size", .type = HL_OPT_TEXT, .arg = "N | [D,H,W]", .help = "voxels of a phantom"},
+    {.name = "size", .type = HL_OPT_TEXT, .arg = "N | [D,H,W]", .help = "voxels of a phantom, pixels of a diffraction pattern"},
+    {.name = "crystals", .type = HL_OPT_TEXT, .arg = "FILE", .help = "of cbed: crystals, CIF or a table"},
+    {.name = "dose", .type = HL_OPT_TEXT, .arg = "LIST", .help = "of cbed: electrons a pattern, 1000 or 100,1000; whole counts"},
+    {.name = "thickness", .type = HL_OPT_TEXT, .arg = "LO:HI", .help = "of cbed: of the crystals, A"},
     {.name = "format", .type = HL_OPT_TEXT, .arg = "FORMAT", .help = "of phantoms: hdf5 or nifti"},
     {.name = "dry-run", .help = "print what it would take and stop"},
 };
@@ -228,6 +232,47 @@ static int run_phantom(hl_invocation *inv)
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
 
+/* -------------------------------------------------------------------------------------------------- cbed */
+
+static void show_crystals(void *user, int64_t done, int64_t total, double seconds)
+{
+    progress_line *line = user;
+    if (line->quiet || (done < total && seconds - line->last < (line->terminal ? 0.2 : 10.0))) return;
+    line->last = seconds;
+    fprintf(stderr, "%shalo: %" PRId64 " of %" PRId64 " crystal%s, %.0f s left%s", line->terminal ? "\r\033[K" : "", done, total, HL_S(total), seconds / (double)done * (double)(total - done),
+            line->terminal && done < total ? "" : "\n");
+}
+
+static int print_cbed(hl_invocation *inv, const hl_cbed_settings *s, const hl_cbed_result *r)
+{
+    hl_json j = {0};
+    HL_INFO(inv->ctx, "%" PRId64 " crystal%s in '%s', %" PRId64 " of them from earlier; %.1f s", r->crystals, HL_S(r->crystals), s->out, r->skipped, r->seconds);
+    if (!inv->json) return HL_EXIT_OK;
+    hl_json_object(&j, NULL);
+    hl_json_string(&j, "out", s->out);
+    hl_json_int(&j, "crystals", r->crystals);
+    hl_json_int(&j, "skipped", r->skipped);
+    hl_json_number(&j, "seconds", r->seconds);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
+static int run_cbed(hl_invocation *inv)
+{
+    progress_line line = {.ctx = inv->ctx, .terminal = isatty(STDERR_FILENO), .quiet = inv->quiet || inv->ctx->rank != 0};
+    hl_cbed_hooks hooks = {.user = &line, .progress = show_crystals, .stop = stop_asked};
+    hl_cbed_settings *s;
+    hl_cbed_result result;
+    int rc = HL_EXIT_OK;
+    hl_catch_signals();
+    halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
+    if (st == HALO_OK) st = read_settings(inv, hl_cbed_keys(), s);
+    if (st == HALO_OK) st = hl_cbeds_make(inv->ctx, s, &hooks, &result);
+    if (st == HALO_OK && inv->ctx->rank == 0) rc = print_cbed(inv, s, &result);
+    free(s);
+    return st == HALO_OK ? rc : hl_exit_code(st);
+}
+
 /* ---------------------------------------------------------------------------------------------- baseline */
 
 static int run_baseline(hl_invocation *inv)
@@ -326,6 +371,8 @@ static int run_keys(hl_invocation *inv)
     hl_config_help(hl_universes_keys(), &text);
     hl_str_add(&text, "\nSettings of 'halo synth phantom':\n\n");
     hl_config_help(hl_phantom_keys(), &text);
+    hl_str_add(&text, "\nSettings of 'halo synth cbed':\n\n");
+    hl_config_help(hl_cbed_keys(), &text);
     return hl_print(inv, &text);
 }
 
@@ -334,6 +381,7 @@ static const struct {
     int (*run)(hl_invocation *inv);
 } kinds[] = {{"universe", run_universe},
              {"phantom", run_phantom},
+             {"cbed", run_cbed},
              {"baseline", run_baseline},
              {"pack", run_pack},
              {"bench", hl_bench_synth},
@@ -355,7 +403,7 @@ static int synth(hl_invocation *inv)
 
 const hl_command hl_command_synth = {
     .name = "synth",
-    .synopsis = "universe | phantom | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
+    .synopsis = "universe | phantom | cbed | baseline DIR | pack DIR FILE | bench | keys  [key=value ...]",
     .summary = "make training data from physics",
     .details =
         "'halo synth universe' makes universes from a seed: Gaussian initial conditions with the linear "
@@ -367,6 +415,7 @@ const hl_command hl_command_synth = {
         "universe. 'halo synth keys' lists all settings.\n\n"
         "'halo synth phantom' makes CT-like volumes of ellipsoids with their exact masks, background 0, organ 1, lesion 2, as HDF5 or NIfTI files; "
         "phantoms.csv lists the size and place of each organ and lesion.\n\n"
+        "'halo synth cbed' makes diffraction patterns of crystals, a scan of a convergent electron beam over each by the multislice method, and the projected potentials that they come from.\n\n"
         "'halo synth baseline DIR' fits what a network has to beat: ridge regression on power spectrum, "
         "variance and skewness.\n\n"
         "'halo synth pack DIR FILE' puts the universes of a directory into one file in halo's own layout.\n\n"

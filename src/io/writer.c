@@ -4,6 +4,17 @@
 #include "io/writer.h"
 #include "io/h5out.h"
 
+#include <stdio.h>
+
+enum { COLUMNS = 8 };
+
+typedef struct column { /* numbers of samples */
+    char name[64];
+    double *value;
+    size_t room;
+    int64_t n;
+} column;
+
 struct hl_writer {
     halo_context *ctx;
     hl_writer_options o;
@@ -16,16 +27,20 @@ struct hl_writer {
     size_t y_cap, group_cap, name_cap, names;
     int64_t samples;
     bool grouped;
+    column column[COLUMNS];
+    int columns;
 };
 
 static const hl_number float32_number = {'f', 4}, float64_number = {'f', 8}, int64_number = {'i', 8},
                        int32_number = {'i', 4};
 
+static hl_number number_of(const hl_writer_options *o) { return o->number.kind ? o->number : hl_dtype_number(o->dtype); }
+
 static halo_status begin(hl_writer *w, const char *path)
 {
     HL_TRY(hl_h5_create(w->ctx, path, &w->out));
     const int64_t *e = w->o.target_ext, y[4] = {w->o.targets, e[0], e[1], e[2]};
-    HL_TRY(hl_h5_rows(w->out, "/x", hl_dtype_number(w->o.dtype), 4, w->o.ext, w->o.level, &w->x));
+    HL_TRY(hl_h5_rows(w->out, "/x", number_of(&w->o), 4, w->o.ext, w->o.level, &w->x));
     if (w->o.targets && e[0] > 0) HL_TRY(hl_h5_rows(w->out, "/y", float32_number, 4, y, w->o.level, &w->volumes));
     return hl_h5_put_attr(w->out, "/x", "periodic", int32_number, 0, &(int32_t){w->o.periodic});
 }
@@ -33,8 +48,8 @@ static halo_status begin(hl_writer *w, const char *path)
 halo_status hl_writer_create(halo_context *ctx, const char *path, const hl_writer_options *o,
                              hl_writer **writer)
 {
-    hl_number type = hl_dtype_number(o->dtype);
-    if (!type.kind || o->dtype == HALO_F16)
+    hl_number type = number_of(o);
+    if (!type.kind || (type.kind == 'f' && type.bytes == 2))
         return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "'%s': files do not hold %s", path,
                        hl_dtype_name(o->dtype));
     for (int k = 0; k < 4; k++)
@@ -63,7 +78,7 @@ halo_status hl_writer_add(hl_writer *w, const void *x, const float *y, int64_t g
     if (n == 0) w->grouped = group >= 0;
     if (w->volumes < 0) HL_TRY(hl_grow(w->ctx, &w->y, &w->y_cap, (n + 1) * t, sizeof(float), "targets"));
     HL_TRY(hl_grow(w->ctx, &w->group, &w->group_cap, n + 1, sizeof(int64_t), "groups"));
-    HL_TRY(hl_h5_add_row(w->out, w->x, hl_dtype_number(w->o.dtype), x));
+    HL_TRY(hl_h5_add_row(w->out, w->x, number_of(&w->o), x));
     if (w->volumes >= 0) HL_TRY(hl_h5_add_row(w->out, w->volumes, float32_number, y));
     else if (t) memcpy(w->y + n * t, y, t * sizeof(float));
     w->group[n] = group;
@@ -76,6 +91,37 @@ halo_status hl_writer_name(hl_writer *w, const char *name)
     HL_TRY(hl_grow(w->ctx, &w->name, &w->name_cap, w->names + 1, sizeof(*w->name), "names"));
     HL_TRY(hl_strdup(w->ctx, name, &w->name[w->names]));
     w->names++;
+    return HALO_OK;
+}
+
+halo_status hl_writer_column(hl_writer *w, const char *name, double value)
+{
+    int i = 0;
+    while (i < w->columns && strcmp(w->column[i].name, name) != 0) i++;
+    column *c = &w->column[i];
+    if (i == w->columns) {
+        HL_BUG_UNLESS(w->columns < COLUMNS && w->samples == 1);
+        snprintf(c->name, sizeof(c->name), "%s", name);
+        w->columns++;
+    }
+    HL_TRY(hl_grow(w->ctx, &c->value, &c->room, (size_t)c->n + 1, sizeof(*c->value), "numbers of samples"));
+    c->value[c->n++] = value;
+    return HALO_OK;
+}
+
+halo_status hl_writer_note(hl_writer *w, const char *object, const char *name, double value)
+{
+    return hl_h5_put_attr(w->out, object, name, float64_number, 0, &value);
+}
+
+static halo_status put_columns(hl_writer *w)
+{
+    char name[80];
+    for (int i = 0; i < w->columns; i++) {
+        HL_BUG_UNLESS(w->column[i].n == w->samples);
+        snprintf(name, sizeof(name), "/%s", w->column[i].name);
+        HL_TRY(hl_h5_put(w->out, name, float64_number, 1, &w->samples, w->column[i].value));
+    }
     return HALO_OK;
 }
 
@@ -118,6 +164,7 @@ static halo_status put_y(hl_writer *w)
 static halo_status finish(hl_writer *w)
 {
     if (w->o.targets) HL_TRY(put_y(w));
+    HL_TRY(put_columns(w));
     HL_BUG_UNLESS(w->names == 0 || w->names == (size_t)w->samples);
     if (w->names) HL_TRY(hl_h5_put_strings(w->out, "/id", w->samples, (const char *const *)w->name));
     if (w->grouped) HL_TRY(hl_h5_put(w->out, "/group", int64_number, 1, &w->samples, w->group));
@@ -136,6 +183,7 @@ halo_status hl_writer_close(hl_writer *w, bool commit)
     if (w->out) st2 = hl_h5_finish(w->out, commit && st == HALO_OK);
     for (size_t i = 0; i < w->names; i++) free(w->name[i]);
     free(w->name);
+    for (int i = 0; i < w->columns; i++) free(w->column[i].value);
     free(w->target);
     free(w->y);
     free(w->group);

@@ -6,6 +6,14 @@ libhalo_synth_la_SOURCES += \
 	src/synth/assign.c src/synth/assign.h \
 	src/synth/baseline.c src/synth/baseline.h \
 	src/synth/bench.c src/synth/bench.h \
+	src/synth/cbed/cbed.h src/synth/cbed/cbeds.c src/synth/cbed/cif.c \
+	src/synth/cbed/crystal.c src/synth/cbed/crystal.h src/synth/cbed/crystal_table.c \
+	src/synth/cbed/draw.c src/synth/cbed/keys.c \
+	src/synth/cbed/kirkland.c src/synth/cbed/kirkland.h src/synth/cbed/kirkland_table.h \
+	src/synth/cbed/multislice.c src/synth/cbed/multislice.h \
+	src/synth/cbed/optics.c src/synth/cbed/optics.h \
+	src/synth/cbed/poisson.c src/synth/cbed/potential.c src/synth/cbed/potential.h \
+	src/synth/cbed/prototypes.c src/synth/cbed/prototypes.h src/synth/cbed/scan.c \
 	src/synth/cola.c src/synth/cola.h \
 	src/synth/cosmology.c src/synth/cosmology.h \
 	src/synth/eh98.c src/synth/eh98.h \
