@@ -7,6 +7,10 @@
  * copy of x with its zeros written out; data writes the whole footprint of dy, from which dx's box is cut. Backward cuDNN takes no dy that is not
  * packed in c d h w: one that is part of something is copied, too. Tensors that reach past
  * 2^31 elements are cut over samples, then channels of the far side, then planes.
+ *
+ * Activations are f32, f16 or bf16 with sums in f32, in ncdhw or ndhwc; filters are of the same type, and in the order (o,kd,kh,kw,i) where
+ * activations have channels last. Where that is not what the weights are, cuDNN reads an image of them (image.c), and gradients of weights are
+ * converted from scratch: they are added up over pieces, and with `accumulate`, in their own type.
  */
 #ifndef HL_CUDA_CONV_H
 #define HL_CUDA_CONV_H
@@ -18,6 +22,7 @@ typedef struct hl_conv_piece {
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t conv;
     int64_t near_at, far_at, filter_at; /* elements from the first cell of the operand's box; of the weights */
+    int64_t filter_channels;            /* of the far side that it has */
     bool empty;                         /* data: no output reads these cells */
     bool moved;                         /* the near side is in scratch: packed before (forward, weights), cut out after (data) */
     bool first, last;                   /* of the pieces that add to one near side (data) or one part of the weights */
@@ -30,7 +35,7 @@ typedef struct hl_conv_piece {
 typedef struct hl_conv_pieces {
     hl_conv_piece *piece;
     size_t n, room;
-    int64_t near_elements, far_elements; /* most of all */
+    int64_t near_elements, far_elements, filter_elements; /* most of all */
 } hl_conv_pieces;
 
 /* The description's near and far role and weights. */
@@ -47,8 +52,11 @@ typedef struct hl_conv_plan {
     hl_conv_pieces pieces;
     int algorithm;
     size_t workspace;
+    halo_dtype type;
     hl_cells finish; /* bias and activation: y or dx, channel */
     hl_groups db;
+    int image;     /* of the weights that it reads, 0: themselves */
+    bool indirect; /* weights' gradient: by way of scratch */
 } hl_conv_plan;
 
 /* The classes' common part. ask: cuDNN's algorithms for piece 0, best first, into list[HALO_MAX_CANDIDATES]; size: the workspace of one for a piece. */
@@ -60,13 +68,21 @@ typedef struct hl_conv_way {
 int hl_conv_candidates(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out);
 halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_conv_way *way, const halo_candidate *choice, halo_plan **out);
 void hl_conv_plan_free(halo_plan *plan);
-/* Scratch: workspace, then the near side of a piece, the far side, the bias's sums. */
+/* Scratch: workspace, then the near side of a piece, the far side, the weights' gradient, the bias's sums. */
 void *hl_conv_moved(const hl_conv_plan *p, void *scratch);
 void *hl_conv_packed(const hl_conv_plan *p, void *scratch);
+void *hl_conv_filter(const hl_conv_plan *p, void *scratch);
 void *hl_conv_sums(const hl_conv_plan *p, void *scratch);
+const char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args);
 
 /* conv_fwd.c: the convolution alone, without bias and activation; x and y at the first cells of their boxes. */
 extern const hl_conv_way hl_conv_forward_way;
-halo_status hl_conv_forward(const hl_conv_plan *p, float *x, float *w, float *y, void *scratch);
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, char *y, void *scratch);
+
+/* Byte of an element of the plan's type. */
+static inline size_t hl_conv_byte(const hl_conv_plan *p, int64_t element) { return (size_t)element * hl_dtype_size(p->type); }
+
+/* image.c: the image that an operation with activations of that type and layout reads of weights of another type; 0: the weights themselves. */
+int hl_cuda_image(halo_dtype weights, halo_dtype type, halo_layout layout);
 
 #endif

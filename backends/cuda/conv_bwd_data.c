@@ -23,7 +23,7 @@ static int ask(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CA
     if (cudnnGetConvolutionBackwardDataAlgorithm_v7(dev->dnn, p->filter, p->far, p->conv, p->near, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &found, perf) != CUDNN_STATUS_SUCCESS)
         return 0;
     for (int i = 0; i < found && n < HALO_MAX_CANDIDATES; i++)
-        if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].determinism == CUDNN_DETERMINISTIC) list[n++] = (int)perf[i].algo;
+        if (perf[i].status == CUDNN_STATUS_SUCCESS && (dev->any_order || perf[i].determinism == CUDNN_DETERMINISTIC)) list[n++] = (int)perf[i].algo;
     return n;
 }
 
@@ -47,18 +47,19 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *w = hl_cuda_ptr(s, args, HALO_WT), *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch);
+    const char *w = hl_conv_weights(p, args);
+    char *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
         bool add = !e->first || (s->d.accumulate && !e->moved);
-        if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->pack, dy + e->pack_at, packed));
+        if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->pack, dy + hl_conv_byte(p, e->pack_at), packed));
         if (!e->empty)
-            HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w + e->filter_at, e->far, (e->packed ? packed : dy) + e->far_at, e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm,
-                                                        args->scratch, p->workspace, add ? &one : &zero, e->near, (e->moved ? moved : dx) + e->near_at));
-        if (e->moved && e->last) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, moved, dx + e->move_at));
+            HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w + hl_conv_byte(p, e->filter_at), e->far, (e->packed ? packed : dy) + hl_conv_byte(p, e->far_at), e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm,
+                                                        args->scratch, p->workspace, add ? &one : &zero, e->near, (e->moved ? moved : dx) + hl_conv_byte(p, e->near_at)));
+        if (e->moved && e->last) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, moved, dx + hl_conv_byte(p, e->move_at)));
     }
     if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
-        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, HALO_F32, &p->finish, dx, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
+        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, dx, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
     return HALO_OK;
 }
 

@@ -23,7 +23,7 @@ static int ask(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CA
     int found = 0, n = 0;
     if (cudnnGetConvolutionForwardAlgorithm_v7(dev->dnn, p->near, p->filter, p->conv, p->far, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &found, perf) != CUDNN_STATUS_SUCCESS) return 0;
     for (int i = 0; i < found && n < HALO_MAX_CANDIDATES; i++)
-        if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].determinism == CUDNN_DETERMINISTIC) list[n++] = (int)perf[i].algo;
+        if (perf[i].status == CUDNN_STATUS_SUCCESS && (dev->any_order || perf[i].determinism == CUDNN_DETERMINISTIC)) list[n++] = (int)perf[i].algo;
     return n;
 }
 
@@ -38,16 +38,16 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
 
 static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &hl_conv_forward_way, choice, out); }
 
-halo_status hl_conv_forward(const hl_conv_plan *p, float *x, float *w, float *y, void *scratch)
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, char *y, void *scratch)
 {
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
-    float *moved = hl_conv_moved(p, scratch);
+    char *moved = hl_conv_moved(p, scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
         const hl_conv_piece *e = &p->pieces.piece[i];
-        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, HALO_F32, &e->move, x + e->move_at, moved));
-        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + e->near_at, e->filter, w + e->filter_at, e->conv,
-                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, scratch, p->workspace, &zero, e->far, y + e->far_at));
+        if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, x + hl_conv_byte(p, e->move_at), moved));
+        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), e->filter, w + hl_conv_byte(p, e->filter_at), e->conv,
+                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, scratch, p->workspace, &zero, e->far, y + hl_conv_byte(p, e->far_at)));
     }
     return HALO_OK;
 }
@@ -56,10 +56,10 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    float *y = hl_cuda_ptr(s, args, HALO_Y);
-    HL_TRY(hl_conv_forward(p, hl_cuda_ptr(s, args, HALO_X), hl_cuda_ptr(s, args, HALO_WT), y, args->scratch));
+    char *y = hl_cuda_ptr(s, args, HALO_Y);
+    HL_TRY(hl_conv_forward(p, hl_cuda_ptr(s, args, HALO_X), hl_conv_weights(p, args), y, args->scratch));
     if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
-        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, HALO_F32, &p->finish, y, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
+        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, y, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
     return HALO_OK;
 }
 

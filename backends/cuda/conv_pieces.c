@@ -73,19 +73,19 @@ static int64_t reach(const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIM
     return n;
 }
 
-static void dense_strides(const int64_t ext[HALO_DIMS], int64_t s[HALO_DIMS])
+/* Of a tensor of its own in the layout of the others. */
+static void dense_strides(halo_layout layout, const int64_t ext[HALO_DIMS], int64_t s[HALO_DIMS])
 {
-    s[HALO_W] = 1;
-    for (int k = HALO_W; k > 0; k--) s[k - 1] = s[k] * ext[k];
+    const halo_operand whole = hl_operand_whole(HALO_F32, layout, ext);
+    HL_BUG_UNLESS(hl_cuda_strides(&whole, s));
 }
 
-static bool is_packed(const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS])
+static bool is_packed(halo_layout layout, const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS])
 {
-    int64_t dense = 1;
-    for (int k = HALO_W; k > HALO_N; k--) {
-        if (ext[k] > 1 && stride[k] != dense) return false;
-        dense *= ext[k];
-    }
+    int64_t dense[HALO_DIMS];
+    dense_strides(layout, ext, dense);
+    for (int k = HALO_C; k < HALO_DIMS; k++)
+        if (ext[k] > 1 && stride[k] != dense[k]) return false;
     return true;
 }
 
@@ -115,43 +115,47 @@ static bool geometry_of(const part *t, int64_t most, geometry *g)
         g->near_ext[HALO_D + k] = g->a[k].near_ext;
         g->far_ext[HALO_D + k] = g->a[k].far_ext;
     }
-    if (g->moved) dense_strides(g->near_ext, g->near_stride);
-    g->packed = t->backward && !is_packed(g->far_ext, g->far_stride);
-    if (g->packed) dense_strides(g->far_ext, g->far_stride);
+    if (g->moved) dense_strides(t->near.layout, g->near_ext, g->near_stride);
+    g->packed = t->backward && !is_packed(t->far.layout, g->far_ext, g->far_stride);
+    if (g->packed) dense_strides(t->far.layout, g->far_ext, g->far_stride);
     return reach(g->near_ext, g->near_stride) <= most && reach(g->far_ext, g->far_stride) <= most;
 }
 
 /* --------------------------------------------------------------------------------------------------------- descriptors */
 
+static cudnnDataType_t type_of(halo_dtype type) { return type == HALO_F16 ? CUDNN_DATA_HALF : type == HALO_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
+
 static halo_status tensor(hl_cuda_device *dev, halo_dtype type, const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS], cudnnTensorDescriptor_t *out)
 {
     int e[HALO_DIMS], s[HALO_DIMS];
-    cudnnDataType_t t = type == HALO_F16 ? CUDNN_DATA_HALF : type == HALO_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     for (int k = 0; k < HALO_DIMS; k++) {
         e[k] = (int)ext[k];
         /* of a dimension with one element the stride does not matter, but it must be an int */
         s[k] = ext[k] == 1 && stride[k] > INT32_MAX ? 1 : (int)stride[k];
     }
     HL_DNN(dev, cudnnCreateTensorDescriptor(out));
-    HL_DNN(dev, cudnnSetTensorNdDescriptor(*out, t, HALO_DIMS, e, s));
+    HL_DNN(dev, cudnnSetTensorNdDescriptor(*out, type_of(type), HALO_DIMS, e, s));
     return HALO_OK;
 }
 
-static halo_status filter_of(hl_cuda_device *dev, const halo_window *w, int64_t o, int64_t i, cudnnFilterDescriptor_t *out)
+static halo_status filter_of(hl_cuda_device *dev, const part *t, int64_t o, int64_t i, cudnnFilterDescriptor_t *out)
 {
+    const halo_window *w = &t->w;
     const int e[HALO_DIMS] = {(int)o, (int)i, (int)w->kernel[0], (int)w->kernel[1], (int)w->kernel[2]};
     HL_DNN(dev, cudnnCreateFilterDescriptor(out));
-    HL_DNN(dev, cudnnSetFilterNdDescriptor(*out, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, HALO_DIMS, e));
+    HL_DNN(dev, cudnnSetFilterNdDescriptor(*out, type_of(t->near.dtype), t->near.layout == HALO_NDHWC ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, HALO_DIMS, e));
     return HALO_OK;
 }
 
-static halo_status window_of(hl_cuda_device *dev, const halo_window *w, const axis a[3], cudnnConvolutionDescriptor_t *out)
+static halo_status window_of(hl_cuda_device *dev, const part *t, const axis a[3], cudnnConvolutionDescriptor_t *out)
 {
+    const halo_window *w = &t->w;
+    const bool half = t->near.dtype != HALO_F32;
     int pad[3], stride[3], dilation[3];
     for (int k = 0; k < 3; k++) pad[k] = (int)a[k].pad, stride[k] = (int)w->stride[k], dilation[k] = (int)w->dilation[k];
     HL_DNN(dev, cudnnCreateConvolutionDescriptor(out));
     HL_DNN(dev, cudnnSetConvolutionNdDescriptor(*out, 3, pad, stride, dilation, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-    HL_DNN(dev, cudnnSetConvolutionMathType(*out, dev->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+    HL_DNN(dev, cudnnSetConvolutionMathType(*out, half ? CUDNN_TENSOR_OP_MATH : dev->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
     return HALO_OK;
 }
 
@@ -207,8 +211,8 @@ static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const pa
     if (p->packed) packs(t, g, p);
     HL_TRY(tensor(dev, t->near.dtype, g->near_ext, g->near_stride, &p->near));
     HL_TRY(tensor(dev, t->far.dtype, g->far_ext, g->far_stride, &p->far));
-    HL_TRY(filter_of(dev, &t->w, g->far_ext[HALO_C], g->near_ext[HALO_C], &p->filter));
-    return window_of(dev, &t->w, g->a, &p->conv);
+    HL_TRY(filter_of(dev, t, g->far_ext[HALO_C], g->near_ext[HALO_C], &p->filter));
+    return window_of(dev, t, g->a, &p->conv);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- cutting */
@@ -274,9 +278,9 @@ bool hl_conv_fits(const halo_op_desc *d)
 {
     halo_role near = hl_conv_near(d), far = hl_conv_far(d), weights = d->kind == HALO_OP_CONV_BWD_WEIGHTS ? HALO_DW : HALO_WT;
     const halo_operand *n = &d->t[near], *f = &d->t[far], *w = &d->t[weights];
-    if (!hl_cuda_activation(d, near) || !hl_cuda_activation(d, far) || n->dtype != HALO_F32 || f->dtype != HALO_F32) return false;
-    if (n->ext[HALO_N] != f->ext[HALO_N] || !hl_cuda_vector(d, weights, HALO_F32, false)) return false;
-    if (!hl_cuda_vector(d, HALO_B, HALO_F32, true) || !hl_cuda_vector(d, HALO_DB, HALO_F32, true) || hl_has(d, HALO_AUX)) return false;
+    if (!hl_cuda_activation(d, near) || !hl_cuda_activation(d, far) || n->dtype != f->dtype || n->layout != f->layout) return false;
+    if (n->ext[HALO_N] != f->ext[HALO_N] || !hl_cuda_parameters(d, weights, n->dtype, false)) return false;
+    if (!hl_cuda_vector(d, HALO_B, HALO_F32, true) || !hl_cuda_parameters(d, HALO_DB, n->dtype, true) || hl_has(d, HALO_AUX)) return false;
     int64_t taps = 1;
     for (int k = 0; k < 3; k++) {
         if (d->window.kernel[k] < 1 || d->window.stride[k] < 1 || d->window.dilation[k] < 1) return false;
@@ -309,11 +313,12 @@ halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_c
                 HL_BUG_UNLESS(geometry_of(&t, dev->most_elements, &g));
                 HL_TRY(hl_grow(dev->super.ctx, &list->piece, &list->room, list->n + 1, sizeof(*list->piece), "a convolution"));
                 hl_conv_piece *p = &list->piece[list->n++];
-                *p = (hl_conv_piece){.filter_at = o * row};
+                *p = (hl_conv_piece){.filter_at = o * row, .filter_channels = t.far.ext[HALO_C]};
                 mark_ends(d, &c, n, o, z, p);
                 HL_TRY(describe(dev, d, &t, &g, p));
                 list->near_elements = hl_max64(list->near_elements, p->near_elements);
                 list->far_elements = hl_max64(list->far_elements, p->far_elements);
+                list->filter_elements = hl_max64(list->filter_elements, t.far.ext[HALO_C] * row);
             }
     return HALO_OK;
 }

@@ -30,8 +30,19 @@ static const hl_conv_piece *first_piece(const hl_conv_pieces *list)
     return NULL;
 }
 
-static size_t moved_bytes(const hl_conv_pieces *list) { return round_up((size_t)list->near_elements * sizeof(float)); }
-static size_t packed_bytes(const hl_conv_pieces *list) { return round_up((size_t)list->far_elements * sizeof(float)); }
+static size_t moved_bytes(const hl_conv_pieces *list, halo_dtype type) { return round_up((size_t)list->near_elements * hl_dtype_size(type)); }
+static size_t packed_bytes(const hl_conv_pieces *list, halo_dtype type) { return round_up((size_t)list->far_elements * hl_dtype_size(type)); }
+
+/* The gradient of the weights is not what cuDNN writes. */
+static bool is_indirect(const halo_op_desc *d)
+{
+    return d->kind == HALO_OP_CONV_BWD_WEIGHTS && hl_cuda_image(d->t[HALO_DW].dtype, d->t[HALO_X].dtype, d->t[HALO_X].layout) != 0;
+}
+
+static size_t filter_bytes(const halo_op_desc *d, const hl_conv_pieces *list)
+{
+    return is_indirect(d) ? round_up((size_t)list->filter_elements * hl_dtype_size(d->t[HALO_X].dtype)) : 0;
+}
 
 static void bias_groups(const halo_op_desc *d, hl_groups *g)
 {
@@ -50,7 +61,11 @@ static size_t sums_bytes(const halo_op_desc *d)
 
 static void add(const halo_op_desc *d, const hl_conv_pieces *list, const char *name, int algorithm, size_t workspace, halo_candidate *out)
 {
-    *out = (halo_candidate){.id = algorithm, .scratch = workspace + moved_bytes(list) + packed_bytes(list) + sums_bytes(d), .items = 1};
+    const halo_operand *near = &d->t[hl_conv_near(d)];
+    const halo_dtype type = near->dtype;
+    *out = (halo_candidate){.id = algorithm, .scratch = workspace + moved_bytes(list, type) + packed_bytes(list, type) + filter_bytes(d, list) + sums_bytes(d), .items = 1};
+    if (d->kind != HALO_OP_CONV_BWD_WEIGHTS) out->image = hl_cuda_image(d->t[HALO_WT].dtype, type, near->layout);
+    if (out->image) out->image_bytes = (size_t)hl_operand_box_elements(&d->t[HALO_WT]) * hl_dtype_size(type);
     snprintf(out->impl, sizeof(out->impl), "cudnn:%s%s%s", name, list->near_elements > 0 || list->far_elements > 0 ? ":moved" : "", list->n > 1 ? ":cut" : "");
 }
 
@@ -88,6 +103,9 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
     HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
     halo_status st = hl_conv_pieces_make(hl_cuda(dev), d, &p->pieces);
     p->algorithm = choice->id;
+    p->type = d->t[hl_conv_near(d)].dtype;
+    p->indirect = is_indirect(d);
+    p->image = choice->image;
     if (st == HALO_OK && !workspace_of(hl_cuda(dev), &p->pieces, way, choice->id, &p->workspace))
         st = hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "cuDNN no longer offers '%s' for this convolution", choice->impl);
     if (d->kind != HALO_OP_CONV_BWD_WEIGHTS) {
@@ -106,5 +124,8 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
 }
 
 void *hl_conv_moved(const hl_conv_plan *p, void *scratch) { return (char *)scratch + p->workspace; }
-void *hl_conv_packed(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_moved(p, scratch) + moved_bytes(&p->pieces); }
-void *hl_conv_sums(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_packed(p, scratch) + packed_bytes(&p->pieces); }
+void *hl_conv_packed(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_moved(p, scratch) + moved_bytes(&p->pieces, p->type); }
+void *hl_conv_filter(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_packed(p, scratch) + packed_bytes(&p->pieces, p->type); }
+void *hl_conv_sums(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_filter(p, scratch) + filter_bytes(&p->super.d, &p->pieces); }
+
+const char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args) { return p->image ? args->ptr[HALO_WT] : hl_cuda_ptr(&p->super, args, HALO_WT); }

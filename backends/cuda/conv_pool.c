@@ -27,8 +27,9 @@ static int64_t samples_of(int64_t n, int64_t bytes_each)
 static bool inner(const halo_op_desc *d, halo_op_desc *c)
 {
     const halo_operand *y = &d->t[HALO_Y];
-    int64_t ext[HALO_DIMS], side = 1, sample = (int64_t)sizeof(float);
+    int64_t ext[HALO_DIMS], side = 1, sample;
     if (!hl_cuda_activation(d, HALO_Y) || !hl_cuda_activation(d, HALO_X)) return false;
+    sample = (int64_t)hl_dtype_size(y->dtype);
     memcpy(ext, y->ext, sizeof(ext));
     for (int k = 0; k < 3; k++) {
         if (d->pool_side[k] < 1 || !hl_mul64(side, d->pool_side[k], &side) || !hl_mul64(ext[HALO_D + k], d->pool_side[k], &ext[HALO_D + k])) return false;
@@ -41,7 +42,7 @@ static bool inner(const halo_op_desc *d, halo_op_desc *c)
     c->act = HALO_ACT_NONE;
     ext[HALO_N] = samples_of(ext[HALO_N], sample);
     c->t[HALO_X].ext[HALO_N] = ext[HALO_N];
-    c->t[HALO_Y] = hl_operand_whole(HALO_F32, HALO_NCDHW, ext);
+    c->t[HALO_Y] = hl_operand_whole(y->dtype, d->t[HALO_X].layout, ext);
     c->t[HALO_AUX] = c->t[HALO_B] = (halo_operand){.dtype = HALO_NONE};
     return true;
 }
@@ -57,7 +58,7 @@ static bool fits(const halo_op_desc *d)
 {
     const halo_operand *aux = &d->t[HALO_AUX], *y = &d->t[HALO_Y];
     int64_t side = d->pool_side[0] * d->pool_side[1] * d->pool_side[2];
-    if (d->t[HALO_X].ext[HALO_N] != y->ext[HALO_N] || y->dtype != HALO_F32 || !hl_cuda_vector(d, HALO_B, HALO_F32, true)) return false;
+    if (d->t[HALO_X].ext[HALO_N] != y->ext[HALO_N] || y->dtype != d->t[HALO_X].dtype || !hl_cuda_vector(d, HALO_B, HALO_F32, true)) return false;
     if (aux->dtype == HALO_NONE) return true;
     return aux->dtype == HALO_U8 && hl_operand_valid(aux) && hl_layout_block(aux->layout) == 1 && hl_same_extents(aux, y) && (d->pool == HALO_POOL_MAX || side <= 8);
 }
@@ -130,11 +131,13 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const conv_pool_plan *p = (const conv_pool_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    float *x = hl_cuda_ptr(s, args, HALO_X), *y = hl_cuda_ptr(s, args, HALO_Y), *w = hl_cuda_ptr(s, args, HALO_WT), *b = hl_cuda_ptr(s, args, HALO_B), *z = args->scratch;
+    char *x = hl_cuda_ptr(s, args, HALO_X), *y = hl_cuda_ptr(s, args, HALO_Y), *z = args->scratch;
+    const char *w = hl_conv_weights(p->conv, args);
+    const float *b = hl_cuda_ptr(s, args, HALO_B);
     uint8_t *aux = hl_cuda_ptr(s, args, HALO_AUX);
     for (int64_t n = 0; n < s->d.t[HALO_Y].ext[HALO_N]; n += p->samples) {
-        HL_TRY(hl_conv_forward(p->conv, x + n * p->x_step, w, z, (char *)args->scratch + p->z_bytes));
-        HL_CUDA(s->dev, hl_cuda_act_pool_forward(s->dev->compute, HALO_F32, &p->pool, z, b, y + n * p->y_step, aux ? aux + n * p->aux_step : NULL));
+        HL_TRY(hl_conv_forward(p->conv, x + hl_conv_byte(p->conv, n * p->x_step), w, z, z + p->z_bytes));
+        HL_CUDA(s->dev, hl_cuda_act_pool_forward(s->dev->compute, p->conv->type, &p->pool, z, b, y + hl_conv_byte(p->conv, n * p->y_step), aux ? aux + n * p->aux_step : NULL));
     }
     return HALO_OK;
 }

@@ -39,7 +39,7 @@ typedef struct hl_cuda_device {
     void *blas_workspace;
     halo_step_record *record, seen; /* on the device, and what was written there last */
     bool recorded;
-    bool tf32;
+    bool tf32, any_order;
     int64_t most_elements; /* of a tensor that is given to cuDNN */
     size_t workspace;      /* most bytes of an algorithm's workspace */
 } hl_cuda_device;
@@ -130,6 +130,8 @@ bool hl_cuda_activation(const halo_op_desc *d, halo_role role);
 bool hl_cuda_like(const halo_op_desc *d, halo_role role, halo_role like, bool optional);
 /* Dense vectors: absent where optional, or valid and of that type. */
 bool hl_cuda_vector(const halo_op_desc *d, halo_role role, halo_dtype type, bool optional);
+/* Weights, biases and their gradients: f32, or of the activations' type. */
+bool hl_cuda_parameters(const halo_op_desc *d, halo_role role, halo_dtype type, bool optional);
 /* One candidate; returns 1. */
 int hl_cuda_offer(const char *impl, size_t scratch, halo_candidate *out);
 
@@ -137,7 +139,7 @@ int hl_cuda_offer(const char *impl, size_t scratch, halo_candidate *out);
     const halo_op_class name = {                                                                             \
         .kind = op_kind, .candidates = candidates_fn, .plan = plan_fn, .run = run_fn, .destroy = hl_cuda_plan_free}
 
-extern const halo_op_class hl_cuda_conv_fwd, hl_cuda_conv_bwd_data, hl_cuda_conv_bwd_weights, hl_cuda_bias_bwd;
+extern const halo_op_class hl_cuda_conv_image, hl_cuda_conv_fwd, hl_cuda_conv_bwd_data, hl_cuda_conv_bwd_weights, hl_cuda_bias_bwd;
 extern const halo_op_class hl_cuda_pool_fwd, hl_cuda_pool_bwd, hl_cuda_conv_pool_fwd, hl_cuda_act_pool_bwd;
 extern const halo_op_class hl_cuda_norm_stats, hl_cuda_norm_apply, hl_cuda_norm_bwd_stats, hl_cuda_norm_bwd_apply;
 extern const halo_op_class hl_cuda_act_fwd, hl_cuda_act_bwd, hl_cuda_add, hl_cuda_dropout;

@@ -67,6 +67,11 @@ bool hl_cuda_vector(const halo_op_desc *d, halo_role role, halo_dtype type, bool
     return d->t[role].dtype == type && hl_operand_valid(&d->t[role]);
 }
 
+bool hl_cuda_parameters(const halo_op_desc *d, halo_role role, halo_dtype type, bool optional)
+{
+    return hl_cuda_vector(d, role, HALO_F32, optional) || hl_cuda_vector(d, role, type, optional);
+}
+
 int hl_cuda_offer(const char *impl, size_t scratch, halo_candidate *out)
 {
     *out = (halo_candidate){.scratch = scratch, .items = 1};
@@ -78,6 +83,7 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_CONV_FWD] = &hl_cuda_conv_fwd,
     [HALO_OP_CONV_BWD_DATA] = &hl_cuda_conv_bwd_data,
     [HALO_OP_CONV_BWD_WEIGHTS] = &hl_cuda_conv_bwd_weights,
+    [HALO_OP_CONV_IMAGE] = &hl_cuda_conv_image,
     [HALO_OP_POOL_FWD] = &hl_cuda_pool_fwd,
     [HALO_OP_POOL_BWD] = &hl_cuda_pool_bwd,
     [HALO_OP_NORM_STATS] = &hl_cuda_norm_stats,
@@ -106,13 +112,19 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
 
 /* -------------------------------------------------------------------------------------------------------------- device */
 
+static const char *precision_of(const hl_cuda_device *dev)
+{
+    const halo_dtype type = dev->super.compute;
+    return type == HALO_F16 ? ", f16" : type == HALO_BF16 ? ", bf16" : dev->tf32 ? ", tf32" : "";
+}
+
 static void enter(halo_device *dev) { cudaSetDevice(hl_cuda(dev)->index); }
 
 static void describe(halo_device *device, halo_device_info *info)
 {
     const hl_cuda_device *dev = hl_cuda(device);
     *info = (halo_device_info){.threads = 1};
-    snprintf(info->name, sizeof(info->name), "cuda %s, sm_%d%d%s", dev->name, dev->major, dev->minor, dev->tf32 ? ", tf32" : "");
+    snprintf(info->name, sizeof(info->name), "cuda %s, sm_%d%d%s", dev->name, dev->major, dev->minor, precision_of(dev));
     hl_cuda_libraries(info->details, sizeof(info->details));
     snprintf(info->isa, sizeof(info->isa), "sm_%d%d", dev->major, dev->minor);
     snprintf(info->placement, sizeof(info->placement), "device %d of this process", dev->index);
@@ -153,7 +165,8 @@ static const halo_device_ops device_ops = {
     .close = close_device,
 };
 
-static const halo_layout layouts[] = {HALO_NCDHW, HALO_LAYOUTS};
+/* Tensor cores take 16-bit operands with channels last as they lie; f32 is at home in the plain order. */
+static const halo_layout plain_layouts[] = {HALO_NCDHW, HALO_LAYOUTS}, half_layouts[] = {HALO_NDHWC, HALO_NCDHW, HALO_LAYOUTS};
 
 /* A rank takes the device of its number on the node; launchers say it in variables of their own. */
 static int rank_on_node(void)
@@ -195,13 +208,16 @@ static int64_t most_elements(void)
     return n > 0 ? n : INT32_MAX;
 }
 
-static bool wants_tf32(void)
-{
-    const char *text = getenv("HALO_CUDA_TF32");
-    return text && strcmp(text, "1") == 0;
-}
-
 enum { WORKSPACE_SHARE = 8 }; /* of the device's memory */
+
+/* What tensor cores know came with Ampere; f16 is older. */
+static halo_status examine_precision(const hl_cuda_device *dev)
+{
+    const bool bf16 = dev->super.compute == HALO_BF16;
+    if (dev->major >= 8 || !(bf16 || dev->tf32)) return HALO_OK;
+    return hl_fail(dev->super.ctx, HALO_ERR_UNSUPPORTED, "device %d (%s) is sm_%d%d and has no %s: it came with sm_80; take f16 or f32", dev->index, dev->name, dev->major, dev->minor,
+                   bf16 ? "bf16" : "tf32");
+}
 
 static halo_status open_device(halo_context *ctx, const halo_device_options *options, halo_device **out)
 {
@@ -210,15 +226,20 @@ static halo_status open_device(halo_context *ctx, const halo_device_options *opt
     if (options && options->f64) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32: double precision is what backend 'ref' is for");
     if (options && options->isa && *options->isa)
         return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend has no instruction set '%s' to choose", options->isa);
+    const halo_dtype compute = options && options->compute != HALO_NONE ? options->compute : HALO_F32;
+    if (compute != HALO_F32 && compute != HALO_F16 && compute != HALO_BF16)
+        return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32, f16 or bf16, not in %s", hl_dtype_name(compute));
     HL_TRY(hl_cuda_examine(ctx, &devices));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*dev), "a device", &dev));
-    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = HALO_F32, .master = HALO_F32, .layouts = layouts};
+    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = compute, .master = HALO_F32, .layouts = compute == HALO_F32 ? plain_layouts : half_layouts};
     dev->index = rank_on_node() % devices;
     dev->most_elements = most_elements();
-    dev->tf32 = wants_tf32();
+    dev->tf32 = options && options->tf32;
+    dev->any_order = options && options->any_order;
     halo_status st = HALO_OK;
     size_t free_bytes, total;
     HL_GOTO(st, hl_cuda_examine_device(ctx, dev->index, &dev->major, &dev->minor, dev->name, sizeof(dev->name)), close);
+    HL_GOTO(st, examine_precision(dev), close);
     HL_GOTO(st, hl_cuda_here(dev), close);
     HL_GOTO(st, make_handles(dev), close);
     dev->workspace = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? total / WORKSPACE_SHARE : 0;

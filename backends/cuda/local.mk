@@ -18,6 +18,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/doctor.c \
 	backends/cuda/groups.c \
 	backends/cuda/groups.h \
+	backends/cuda/image.c \
 	backends/cuda/kernels.h \
 	backends/cuda/linear.c \
 	backends/cuda/loss.c \

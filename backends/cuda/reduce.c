@@ -55,7 +55,7 @@ static int bias_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
 {
     hl_groups g;
     (void)dev;
-    if (!hl_cuda_activation(d, HALO_DY) || !hl_cuda_vector(d, HALO_DB, HALO_F32, false)) return 0;
+    if (!hl_cuda_activation(d, HALO_DY) || !hl_cuda_parameters(d, HALO_DB, d->t[HALO_DY].dtype, false)) return 0;
     channels_of(d, &g);
     return hl_cuda_offer("cuda", hl_cuda_groups_bytes(&g), out);
 }
@@ -74,7 +74,8 @@ static halo_status bias_run(halo_plan *plan, const halo_op_args *args)
 {
     const reduce_plan *p = (const reduce_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, s->d.t[HALO_DY].dtype, &p->g, hl_cuda_ptr(s, args, HALO_DY), args->scratch, hl_cuda_ptr(s, args, HALO_DB), s->d.accumulate));
+    HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, s->d.t[HALO_DY].dtype, &p->g, hl_cuda_ptr(s, args, HALO_DY), args->scratch, s->d.t[HALO_DB].dtype, hl_cuda_ptr(s, args, HALO_DB),
+                                      s->d.accumulate));
     return HALO_OK;
 }
 

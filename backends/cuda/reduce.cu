@@ -49,9 +49,9 @@ template <class T> HL_KERNEL(HL_BLOCK) cell_parts(hl_groups g, const T *x, doubl
     }
 }
 
-HL_KERNEL(HL_BLOCK) cell_totals(hl_groups g, const double *partial, float *sum, int accumulate)
+template <class T> HL_KERNEL(HL_BLOCK) cell_totals(hl_groups g, const double *partial, T *sum, int accumulate)
 {
-    for (int64_t q = HL_INDEX; q < g.groups; q += HL_STRIDE) sum[q] = (float)((accumulate ? (double)sum[q] : 0) + hl_parts_sum(g, partial, q, 0));
+    for (int64_t q = HL_INDEX; q < g.groups; q += HL_STRIDE) hl_store(sum, q, (float)((accumulate ? (double)hl_load(sum, q) : 0) + hl_parts_sum(g, partial, q, 0)));
 }
 
 static cudaError_t cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial)
@@ -59,8 +59,13 @@ static cudaError_t cells(cudaStream_t stream, halo_dtype type, const hl_groups *
     HL_BY_TYPE(type, HL_LAUNCH(cell_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, (const T *)x, HL_SPAN(partial, g->groups * g->parts * HL_GROUP_SUMS)));
 }
 
-extern "C" cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, float *sum, int accumulate)
+static cudaError_t totals(cudaStream_t stream, halo_dtype type, const hl_groups *g, const double *partial, void *sum, int accumulate)
+{
+    HL_BY_TYPE(type, HL_LAUNCH(cell_totals<T>, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, partial, HL_SPAN((T *)sum, g->groups), accumulate));
+}
+
+extern "C" cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, halo_dtype sum_type, void *sum, int accumulate)
 {
     cudaError_t e = cells(stream, type, g, dy, partial);
-    return e != cudaSuccess ? e : HL_LAUNCH(cell_totals, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, (const double *)partial, HL_SPAN(sum, g->groups), accumulate);
+    return e != cudaSuccess ? e : totals(stream, sum_type, g, partial, sum, accumulate);
 }

@@ -14,12 +14,13 @@
 typedef struct subject {
     char name[64];
     halo_device *dev;
+    halo_dtype grain; /* 16-bit activations, or none */
     double tolerance;
     bool all_layouts; /* more than it lists */
     int turn, turns;  /* takes every turns-th trial: thread counts share the work */
 } subject;
 
-enum { MAX_SUBJECTS = 16, MAX_IMPLS = 24, NOTES = 3 };
+enum { MAX_SUBJECTS = 24, MAX_IMPLS = 24, NOTES = 3 };
 
 /* What one kind did on one subject. */
 typedef struct tally {
@@ -85,6 +86,10 @@ static void run_trial(const subject *s, const trial *t, halo_device *oracle, tal
 
 static void report(const subject *s, halo_op_kind kind, const tally *y)
 {
+    if (!s->dev->classes[kind]) {
+        tap_skip("%s: %s: this backend does not have it", s->name, hl_op_kind_name(kind));
+        return;
+    }
     tap_ok(y->runs > 0 && y->failed == 0, "%s: %s: %d of %d runs agree, worst error %.2g of its bound, mostly %.0e (%d declined)",
            s->name, hl_op_kind_name(kind), y->runs - y->failed, y->runs, y->worst, s->tolerance, y->declined);
     for (int i = 0; i < MAX_IMPLS && y->by[i].runs; i++)
@@ -99,17 +104,27 @@ static int trials_of(halo_op_kind kind)
     return !text && sanitizer && *sanitizer ? (n + 3) / 4 : n;
 }
 
+static const halo_dtype grains[] = {HALO_NONE, HALO_F16, HALO_BF16};
+
+static bool has_grain(const subject *subjects, int n, halo_dtype grain)
+{
+    for (int i = 0; i < n; i++)
+        if (subjects[i].grain == grain) return true;
+    return false;
+}
+
 static void run_kind(const subject *subjects, int n, halo_op_kind kind, halo_device *oracle)
 {
     tally y[MAX_SUBJECTS];
     memset(y, 0, sizeof(y));
-    for (int k = 0; k < trials_of(kind); k++) {
-        trial t;
-        trial_make(&t, kind, (uint64_t)k + 1, oracle);
-        for (int i = 0; i < n; i++)
-            if (k % subjects[i].turns == subjects[i].turn) run_trial(&subjects[i], &t, oracle, &y[i], false);
-        trial_free(&t);
-    }
+    for (size_t g = 0; g < HL_COUNT(grains); g++)
+        for (int k = 0; k < trials_of(kind) && has_grain(subjects, n, grains[g]); k++) {
+            trial t;
+            trial_make_of(&t, kind, (uint64_t)k + 1, oracle, grains[g]);
+            for (int i = 0; i < n; i++)
+                if (subjects[i].grain == grains[g] && k % subjects[i].turns == subjects[i].turn) run_trial(&subjects[i], &t, oracle, &y[i], false);
+            trial_free(&t);
+        }
     for (int i = 0; i < n; i++) report(&subjects[i], kind, &y[i]);
 }
 
@@ -132,6 +147,24 @@ static subject *add_subject(subject *list, int *n, halo_context *ctx, const char
     }
     (*n)++;
     return s;
+}
+
+/* With 16-bit activations, where the backend computes with them: a rounding or two of every output. */
+static void add_halves(subject *list, int *n, halo_context *ctx, const char *backend)
+{
+    for (size_t g = 0; g < HL_COUNT(grains); g++) {
+        halo_device *dev = NULL;
+        const halo_dtype type = grains[g];
+        if (type == HALO_NONE || hl_device_open(ctx, backend, &(halo_device_options){.compute = type}, &dev) != HALO_OK) continue;
+        if (dev->compute != type) {
+            dev->ops->close(dev);
+            continue;
+        }
+        HL_BUG_UNLESS(*n < MAX_SUBJECTS);
+        subject *s = &list[(*n)++];
+        *s = (subject){.dev = dev, .grain = type, .tolerance = type == HALO_F16 ? 2e-3 : 1.6e-2, .turns = 1};
+        snprintf(s->name, sizeof(s->name), "%s %s", backend, hl_dtype_name(type));
+    }
 }
 
 /* Each instruction set sees every trial, with 1, 2 and 3 threads in turn. */
@@ -164,6 +197,7 @@ static int all_subjects(subject *list, halo_context *ctx)
         } else {
             add_subject(list, &n, ctx, name, (halo_device_options){.threads = 0}, 5e-6);
         }
+        add_halves(list, &n, ctx, name);
     }
     return n;
 }
@@ -172,15 +206,15 @@ static void run_one(const subject *subjects, int n, const char *kind, const char
 {
     for (int k = 0; k < HALO_OP_KINDS; k++) {
         if (strcmp(hl_op_kind_name((halo_op_kind)k), kind) != 0) continue;
-        trial t;
-        trial_make(&t, (halo_op_kind)k, strtoull(seed, NULL, 10), oracle);
         for (int i = 0; i < n; i++) {
+            trial t;
             tally y = {0};
+            trial_make_of(&t, (halo_op_kind)k, strtoull(seed, NULL, 10), oracle, subjects[i].grain);
             printf("# %s\n", subjects[i].name);
             run_trial(&subjects[i], &t, oracle, &y, true);
             report(&subjects[i], (halo_op_kind)k, &y);
+            trial_free(&t);
         }
-        trial_free(&t);
     }
 }
 

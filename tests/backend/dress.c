@@ -227,7 +227,8 @@ static double largest_change(const operand *o)
 static double allowed(const dressed *x, int role, int64_t i, double scale)
 {
     const operand *o = &x->t->t[role];
-    double tol = x->tolerance;
+    const bool fine = o->dress == DRESS_STAT || (o->dress == DRESS_MASTER && !trial_multiplies(x->d.kind));
+    double tol = x->dev->compute == HALO_F16 || x->dev->compute == HALO_BF16 ? fine ? 5e-6 : x->tolerance : x->tolerance;
     if (o->exact) return 0;
     if (x->d.kind == HALO_OP_NORM_STATS) {
         const double *m = o->want + i / 3 * 3;
@@ -236,7 +237,7 @@ static double allowed(const dressed *x, int role, int64_t i, double scale)
     }
     if (x->d.kind == HALO_OP_UPDATE && role == HALO_WT)
         return tol * x->change + (x->dev->master == HALO_F64 ? 1e-15 : 1.5e-7) * scale;
-    return tol * scale;
+    return tol * scale + (x->dev->compute == HALO_F16 && !fine ? 0x1p-24 : 0); /* a step of f16's smallest */
 }
 
 /* Scale of a sum of products whose result may be small by cancellation: a tenth of the sum of the absolute values. */

@@ -4,6 +4,7 @@
 
 #include "tensor/upsample.h"
 #include "tensor/half.h"
+#include "tensor/half.h"
 #include "tests/check.h"
 
 /* -------------------------------------------------------------------------------------------------- random numbers */
@@ -785,7 +786,27 @@ static void settle_margins(trial *t)
         if (t->alias[i] >= 0) memcpy(t->t[i].margin, t->t[t->alias[i]].margin, sizeof(t->t[i].margin));
 }
 
-void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle)
+bool trial_multiplies(halo_op_kind kind)
+{
+    return kind <= HALO_OP_CONV_BWD_WEIGHTS || kind == HALO_OP_CONV_POOL_FWD || kind == HALO_OP_LINEAR_FWD || kind == HALO_OP_LINEAR_BWD_DATA || kind == HALO_OP_LINEAR_BWD_WEIGHTS;
+}
+
+static void round_values(trial *t, halo_dtype grain)
+{
+    for (int i = 0; i < HALO_ROLES; i++) {
+        const operand *o = &t->t[i];
+        const bool activation = o->dress == DRESS_PROGRAM || o->dress == DRESS_ANY || o->dress == DRESS_ROWS, weights = i == HALO_WT && trial_multiplies(t->d.kind);
+        if (o->type != HALO_NONE || !o->value || (!activation && !weights)) continue;
+        for (int64_t k = 0; k < operand_cells(o); k++) {
+            const float v = (float)o->value[k];
+            o->value[k] = (double)(grain == HALO_F16 ? hl_f32_from_f16(hl_f16_from_f32(v)) : hl_f32_from_bf16(hl_bf16_from_f32(v)));
+        }
+    }
+}
+
+void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle) { trial_make_of(t, kind, seed, oracle, HALO_NONE); }
+
+void trial_make_of(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle, halo_dtype grain)
 {
     rng r = {seed * 64 + (uint64_t)kind};
     double *out[HALO_ROLES];
@@ -796,6 +817,7 @@ void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle)
     make(t, &r, oracle);
     settle_margins(t);
     fill_rest(&r, t);
+    if (grain == HALO_F16 || grain == HALO_BF16) round_values(t, grain);
     trial_oracle(t, oracle, false, out);
     for (int i = 0; i < HALO_ROLES; i++) t->t[i].want = out[i];
     if (kind == HALO_OP_CONV_POOL_FWD) unpool_trial(t, oracle);

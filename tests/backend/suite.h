@@ -51,6 +51,10 @@ typedef struct trial {
 
 /* A trial of `kind`. oracle: a ref device in f64, which makes inputs that come from other operations and the wanted results. */
 void trial_make(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle);
+/* The same with activations, and the weights of convolutions and dense layers, that a 16-bit `grain` holds exactly (F16, BF16; else as above). */
+void trial_make_of(trial *t, halo_op_kind kind, uint64_t seed, halo_device *oracle, halo_dtype grain);
+/* Operations that multiply weights: what they do in 16 bits is rounded so in all their outputs. */
+bool trial_multiplies(halo_op_kind kind);
 void trial_free(trial *t);
 
 /* Cells of box and margin. */
