@@ -3,6 +3,7 @@
  * loss.c -- weighted mean losses with their gradient, and sums of squares.
  *
  *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]);  STAT[0] += sum_n sw[n] loss_n, STAT[1] += sum_n sw[n];  dx = sw[n]/T f' loss_scale / weight_sum
+ *   relative mse: f = d^2, loss_n and dx over the mean square of the sample's targets, which is summed up first
  *   STAT = sum x^2, count of values that are not finite
  *
  * Each piece of work (sample, section) leaves its sum in a place of its own; they are added up in order. The losses of classes are in cross_entropy.c and dice.c.
@@ -18,6 +19,7 @@ typedef struct loss_plan {
     int64_t samples, sections;
     double targets;
     double *sums; /* [samples][sections][2] */
+    double *norm; /* [samples] relative mse: what is divided by; NULL: nothing is */
 } loss_plan;
 
 typedef struct loss_run {
@@ -25,7 +27,7 @@ typedef struct loss_run {
     const float *x, *t;
     float *dx;
     const double *weight;
-    double scale;
+    double scale, delta;
 } loss_run;
 
 static void loss_destroy(halo_plan *plan)
@@ -34,7 +36,10 @@ static void loss_destroy(halo_plan *plan)
         hl_cross_entropy_free(plan);
         return;
     }
-    if (plan) free(((loss_plan *)plan)->sums);
+    if (plan) {
+        free(((loss_plan *)plan)->sums);
+        free(((loss_plan *)plan)->norm);
+    }
     free(plan);
 }
 
@@ -62,6 +67,7 @@ static int loss_candidates(halo_device *dev, const halo_op_desc *d, halo_candida
     if (hl_loss_of_classes(d->loss)) return hl_dice_candidates(dev, d, out);
     if (operands_of(d, op) == 0 || d->t[HALO_STAT].dtype != HALO_F64) return 0;
     if (hl_has(d, HALO_SW) && d->t[HALO_SW].dtype != HALO_F64) return 0;
+    if (d->loss == HALO_LOSS_RELATIVE_MSE && hl_loss_targets(d) * (double)d->t[HALO_X].ext[HALO_N] != (double)hl_operand_box_elements(&d->t[HALO_X])) return 0; /* a part has not its sum */
     return hl_cpu_pointwise(dev, "cpu", hl_operand_box_elements(&d->t[HALO_X]), out);
 }
 
@@ -76,6 +82,8 @@ static halo_status room_for_sums(loss_plan *p)
 {
     int64_t elements = hl_runs_elements(&p->runs.set[0]), all = hl_parts(p->super.dev, elements * p->samples);
     p->sections = hl_div_up(all, p->samples);
+    if (p->super.d.kind == HALO_OP_LOSS && p->super.d.loss == HALO_LOSS_RELATIVE_MSE)
+        HL_TRY(hl_calloc(p->super.dev->super.ctx, (size_t)p->samples, sizeof(*p->norm), "a loss", &p->norm));
     return hl_calloc(p->super.dev->super.ctx, (size_t)(p->samples * p->sections), 2 * sizeof(*p->sums), "a loss", &p->sums);
 }
 
@@ -105,19 +113,45 @@ static halo_status loss_make(halo_device *dev, const halo_op_desc *d, const halo
     return st;
 }
 
+/* Relative mse: sums of squares of targets. */
+static void square_piece(void *arg, int64_t i)
+{
+    const loss_run *r = arg;
+    const loss_plan *p = r->p;
+    int64_t n = i / p->sections, at[HL_RUN_OPERANDS], count, bad = 0;
+    double sum = 0;
+    for (int s = 0; s < p->runs.sets; s++) {
+        const hl_runs *runs = &p->runs.set[s];
+        hl_walk w = hl_walk_begin(runs, hl_runs_part(runs, hl_runs_unit(runs), p->sections, i % p->sections));
+        while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0) sum += p->super.dev->kern->sumsq(r->t + n * p->stride[1] + at[1], count, &bad);
+    }
+    p->sums[i] = bad ? NAN : sum;
+}
+
+static void find_norms(loss_run *r)
+{
+    const loss_plan *p = r->p;
+    hl_parallel(p->super.dev, p->samples * p->sections, square_piece, r);
+    for (int64_t n = 0; n < p->samples; n++) {
+        double sum = 0;
+        for (int64_t s = 0; s < p->sections; s++) sum += p->sums[n * p->sections + s];
+        p->norm[n] = isnan(sum) ? sum : fmax(sum / p->targets, HL_LEAST_SQUARE);
+    }
+}
+
 static void loss_piece(void *arg, int64_t i)
 {
     const loss_run *r = arg;
     const loss_plan *p = r->p;
     const halo_op_desc *d = &p->super.d;
     int64_t n = i / p->sections, at[HL_RUN_OPERANDS], count;
-    double weight = r->weight ? r->weight[n] : 1, sum = 0;
+    double weight = (r->weight ? r->weight[n] : 1) / (p->norm ? p->norm[n] : 1), sum = 0;
     float scale = (float)(weight / p->targets * r->scale);
     for (int s = 0; s < p->runs.sets; s++) {
         const hl_runs *runs = &p->runs.set[s];
         hl_walk w = hl_walk_begin(runs, hl_runs_part(runs, hl_runs_unit(runs), p->sections, i % p->sections));
         while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0)
-            sum += p->super.dev->kern->loss(d->loss, (float)d->delta, r->x + n * p->stride[0] + at[0], r->t + n * p->stride[1] + at[1],
+            sum += p->super.dev->kern->loss(d->loss, (float)r->delta, r->x + n * p->stride[0] + at[0], r->t + n * p->stride[1] + at[1],
                                             r->dx ? r->dx + n * p->stride[2] + at[2] : NULL, scale, count);
     }
     p->sums[i] = weight * (sum / p->targets);
@@ -133,6 +167,8 @@ static halo_status loss_do(halo_plan *plan, const halo_op_args *args)
     loss_run r = {.p = p, .x = args->ptr[HALO_X], .t = args->ptr[HALO_T], .dx = hl_has(d, HALO_DX) ? args->ptr[HALO_DX] : NULL};
     if (hl_has(d, HALO_SW)) r.weight = (const double *)args->ptr[HALO_SW] + hl_box_offset(&d->t[HALO_SW]);
     if (r.dx) r.scale = args->record->loss_scale / args->record->weight_sum;
+    r.delta = args->record->delta > 0 ? args->record->delta : d->delta;
+    if (p->norm) find_norms(&r);
     hl_parallel(p->super.dev, p->samples * p->sections, loss_piece, &r);
     for (int64_t i = 0; i < p->samples * p->sections; i++) loss += p->sums[i];
     for (int64_t n = 0; n < p->samples; n++) weight += r.weight ? r.weight[n] : 1;

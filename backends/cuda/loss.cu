@@ -2,17 +2,17 @@
 /* loss.cu -- losses with their gradients, a block per part of a sample; then one thread adds the parts in order. The formulas stand in loss.c. */
 #include "words.cuh"
 
-static __device__ inline float penalty(const hl_losing &l, float r)
+static __device__ inline float penalty(const hl_losing &l, float delta, float r)
 {
-    float a = fabsf(r), delta = (float)l.delta;
+    float a = fabsf(r);
     if (l.loss == HALO_LOSS_MAE) return a;
     if (l.loss == HALO_LOSS_MSE) return r * r;
     return a <= delta ? r * r / 2 : delta * (a - delta / 2);
 }
 
-static __device__ inline float gradient(const hl_losing &l, float r)
+static __device__ inline float gradient(const hl_losing &l, float delta, float r)
 {
-    float delta = (float)l.delta, sign = (float)(r > 0) - (float)(r < 0);
+    float sign = (float)(r > 0) - (float)(r < 0);
     if (l.loss == HALO_LOSS_MSE) return 2 * r;
     if (l.loss == HALO_LOSS_MAE) return isnan(r) ? r : sign;
     return fabsf(r) <= delta || isnan(r) ? r : delta * sign;
@@ -24,13 +24,13 @@ HL_KERNEL(HL_BLOCK) lose_parts(hl_groups g, hl_losing l, const T *x, const T *t,
     HL_SHARED(double, shared, HL_BLOCK);
     for (int64_t n = blockIdx.y; n < g.groups; n += gridDim.y) {
         int64_t x0 = hl_group_start(g, n, 0), t0 = hl_group_start(g, n, 1), d0 = hl_group_start(g, n, 2), end = hl_part_end(g, g.cells.total);
-        float scale = (float)((weight ? weight[n] : 1) / l.targets * record->loss_scale / record->weight_sum);
+        float scale = (float)((weight ? weight[n] : 1) / l.targets * record->loss_scale / record->weight_sum), delta = (float)(record->delta > 0 ? record->delta : l.delta);
         double v[1] = {0};
         for (int64_t i = hl_part_begin(g, g.cells.total) + threadIdx.x; i < end; i += HL_BLOCK) {
             hl_offsets<3> at = hl_at<3>(g.cells, i);
             float r = hl_load(x, x0 + at.a[0]) - hl_load(t, t0 + at.a[1]);
-            v[0] += penalty(l, r);
-            if (dx) hl_store(dx, d0 + at.a[2], gradient(l, r) * scale);
+            v[0] += penalty(l, delta, r);
+            if (dx) hl_store(dx, d0 + at.a[2], gradient(l, delta, r) * scale);
         }
         hl_block_sum<1>(v, shared);
         if (threadIdx.x == 0) partial[(n * g.parts + blockIdx.x) * HL_GROUP_SUMS] = v[0];

@@ -4,24 +4,33 @@
  *
  *   loss_n = 1/T sum_t f(x[n,t] - target[n,t]),   STAT[0] += sum_n sw[n] loss_n,  STAT[1] += sum_n sw[n]
  *   dx[n,t] = sw[n]/T f'(x - target) loss_scale / weight_sum
- *   f(d): mse d^2; mae |d|; huber (1964) d^2/2 for |d| <= delta, else delta (|d| - delta/2)
+ *   f(d): mse d^2; mae |d|; huber (1964) d^2/2 for |d| <= delta, else delta (|d| - delta/2); relative mse d^2 / mean of the sample's target^2
  */
 #include "ref.h"
 
-static double penalty(const halo_op_desc *d, double r)
+static double penalty(halo_loss loss, double delta, double r)
 {
     double a = fabs(r);
-    if (d->loss == HALO_LOSS_MAE) return a;
-    if (d->loss == HALO_LOSS_MSE) return r * r;
-    return a <= d->delta ? r * r / 2 : d->delta * (a - d->delta / 2);
+    if (loss == HALO_LOSS_MAE) return a;
+    if (loss != HALO_LOSS_HUBER) return r * r;
+    return a <= delta ? r * r / 2 : delta * (a - delta / 2);
 }
 
-static double slope(const halo_op_desc *d, double r)
+static double slope(halo_loss loss, double delta, double r)
 {
     double sign = (double)((r > 0) - (r < 0));
-    if (d->loss == HALO_LOSS_MSE) return 2 * r;
-    if (d->loss == HALO_LOSS_MAE) return isnan(r) ? r : sign;
-    return fabs(r) <= d->delta || isnan(r) ? r : d->delta * sign;
+    if (loss == HALO_LOSS_MAE) return isnan(r) ? r : sign;
+    if (loss != HALO_LOSS_HUBER) return 2 * r;
+    return fabs(r) <= delta || isnan(r) ? r : delta * sign;
+}
+
+/* What a sample's loss is divided by: its targets' mean square where the loss is relative to that. */
+static double norm_of(const halo_op_desc *d, const double *t, int64_t size)
+{
+    double sum = 0;
+    if (d->loss != HALO_LOSS_RELATIVE_MSE) return 1;
+    for (int64_t i = 0; i < size; i++) sum += t[i] * t[i];
+    return fmax(sum / (double)size, HL_LEAST_SQUARE);
 }
 
 static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
@@ -32,6 +41,7 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     if (hl_loss_of_classes(d->loss)) return hl_ref_dice_candidates(d, out);
     if (!REF_HAVE(d, HALO_X, HALO_T, HALO_STAT) || d->t[HALO_T].ext[HALO_N] != x->ext[HALO_N]) return 0;
     if (hl_ref_sample_size(x) != hl_ref_sample_size(&d->t[HALO_T]) || !hl_ref_like(&d->t[HALO_DX], x)) return 0;
+    if (d->loss == HALO_LOSS_RELATIVE_MSE && hl_ref_targets(d) != (double)hl_ref_sample_size(x)) return 0; /* a part of a sample has not its sum */
     return hl_ref_offer(hl_ref_room(2, hl_ref_sample_size(x), 0), out);
 }
 
@@ -52,18 +62,20 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     hl_ref_view weights = hl_ref_operand(plan, args, HALO_SW), stat = hl_ref_operand(plan, args, HALO_STAT);
     int64_t size = hl_ref_sample_size(x.op);
     double *xs = args->scratch, *ts = xs + size, sums[2];
+    const double targets = hl_ref_targets(d), delta = args->record->delta > 0 ? args->record->delta : d->delta;
     hl_ref_read_flat(&stat, 0, 2, sums);
     for (int64_t n = 0; n < x.op->ext[HALO_N]; n++) {
         double weight = 1, loss = 0;
         if (weights.op) hl_ref_read_flat(&weights, n, 1, &weight);
         hl_ref_unpack_box(&x, n, xs);
         hl_ref_unpack_box(&t, n, ts);
+        double part = weight / norm_of(d, ts, size);
         for (int64_t i = 0; i < size; i++) {
             double r = xs[i] - ts[i];
-            loss += penalty(d, r);
-            xs[i] = dx.op ? slope(d, r) * weight / hl_ref_targets(d) * args->record->loss_scale / args->record->weight_sum : 0;
+            loss += penalty(d->loss, delta, r);
+            xs[i] = dx.op ? slope(d->loss, delta, r) * part / targets * args->record->loss_scale / args->record->weight_sum : 0;
         }
-        sums[0] += weight * loss / hl_ref_targets(d);
+        sums[0] += part * loss / targets;
         sums[1] += weight;
         if (dx.op) hl_ref_pack_box(&dx, n, xs);
     }

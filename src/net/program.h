@@ -136,6 +136,7 @@ typedef struct hl_step_options {
     bool accumulate;       /* gradients are added to those of the previous run; the program must be compiled with `accumulate` */
     bool update;           /* run the optimiser at the end */
     double grad_scale;     /* 1 / accumulated runs; 0 = 1 */
+    double delta;          /* of a huber loss; 0: as the program was compiled */
     double vote[HL_VOTES]; /* summed over ranks with the loss: a wish to stop, say */
 } hl_step_options;
 

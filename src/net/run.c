@@ -261,6 +261,7 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     const bool as_they_arrive = summed && !(p->model->optim.clip_norm > 0);
     p->record.seed = options->seed;
     p->record.step = options->step;
+    p->record.delta = options->delta;
     memcpy(result->votes, options->vote, sizeof(result->votes));
     HL_TRY(load(p, batch));
     HL_TRY(clear_gradients(p, options));

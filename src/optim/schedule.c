@@ -35,3 +35,8 @@ double hl_schedule_rate(const hl_schedule *s, int64_t step, int64_t steps_per_ep
     }
     return s->peak;
 }
+
+double hl_schedule_delta(double first, double factor, double end, int64_t step, int64_t steps_per_epoch)
+{
+    return fmax(first * pow(factor, (double)step / (double)steps_per_epoch), fmin(first, end));
+}

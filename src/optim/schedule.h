@@ -37,4 +37,8 @@ double hl_scaled_rate(hl_rate_rule rule, double peak, double batch, double base)
 /* Learning rate of step `step` (from 0). steps_per_epoch > 0. */
 double hl_schedule_rate(const hl_schedule *s, int64_t step, int64_t steps_per_epoch);
 
+/* Huber's delta at a step: `first`, multiplied by `factor` per epoch, step by step, not below `end` (nor above `first`). The error that is still taken
+ * for one of noise shrinks as the network gets better. */
+double hl_schedule_delta(double first, double factor, double end, int64_t step, int64_t steps_per_epoch);
+
 #endif

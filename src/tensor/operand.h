@@ -61,6 +61,9 @@ static inline int64_t hl_padding_samples(const halo_step_record *record, int64_t
     return record && record->batch > 0 ? n / record->batch * record->padding : 0;
 }
 
+/* Targets whose mean square is less count as if it were this, for an error that is relative to it. */
+#define HL_LEAST_SQUARE 1e-12
+
 /* Whether targets are class numbers and X logits. */
 static inline bool hl_loss_of_classes(halo_loss loss) { return loss == HALO_LOSS_CROSS_ENTROPY || loss == HALO_LOSS_DICE || loss == HALO_LOSS_DICE_CE; }
 

@@ -297,8 +297,8 @@ static double loss_value(const void *what)
 
 static void test_loss_gradients(void)
 {
-    static const char *const names[] = {"mse", "mae", "huber", "cross entropy", "dice", "dice and cross entropy"};
-    double worst[6] = {0};
+    static const char *const names[] = {"mse", "mae", "huber", "cross entropy", "dice", "dice and cross entropy", "relative mse"};
+    double worst[HALO_LOSS_RELATIVE_MSE + 1] = {0};
     for (uint64_t seed = 1; seed <= 4 * TRIALS; seed++) {
         rng r = {seed};
         trial t;
@@ -311,7 +311,7 @@ static void test_loss_gradients(void)
         }
         trial_free(&t);
     }
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i <= HALO_LOSS_RELATIVE_MSE; i++)
         tap_ok(worst[i] <= 1e-5, "%s: dx is the derivative of the scaled loss (%.1e)", names[i], worst[i]);
 }
 

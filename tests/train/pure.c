@@ -25,6 +25,14 @@ static void schedules(void)
     tap_ok(near(hl_schedule_rate(&s, 12345, 10), 0.3), "constant stays");
 }
 
+static void deltas(void)
+{
+    tap_ok(near(hl_schedule_delta(2, 1, 0, 1000, 10), 2), "delta of huber stays with factor 1");
+    tap_ok(near(hl_schedule_delta(2, 0.25, 0, 0, 10), 2) && near(hl_schedule_delta(2, 0.25, 0, 5, 10), 1) && near(hl_schedule_delta(2, 0.25, 0, 20, 10), 0.125),
+           "and shrinks by its factor per epoch, a little in each step");
+    tap_ok(near(hl_schedule_delta(2, 0.25, 0.3, 20, 10), 0.3) && near(hl_schedule_delta(2, 0.25, 5, 20, 10), 2), "not below its end, which is not above its start");
+}
+
 static void scaling(void)
 {
     tap_ok(near(hl_scaled_rate(HL_RATE_NONE, 0.1, 2048, 256), 0.1), "no rule: the rate stays");
@@ -133,6 +141,7 @@ int main(void)
 {
     if (halo_context_create(NULL, &ctx) != HALO_OK) return 1;
     schedules();
+    deltas();
     scaling();
     metrics();
     class_metrics();

@@ -34,6 +34,7 @@ static double loss_span(halo_loss kind, float delta, const float *x, const float
 {
     double sum = 0;
     switch (kind) {
+    case HALO_LOSS_RELATIVE_MSE: /* whose scale is its own */
     case HALO_LOSS_MSE: LOSS(mse(d), mse_slope(d)); break;
     case HALO_LOSS_MAE: LOSS(mae(d), mae_slope(d)); break;
     case HALO_LOSS_HUBER: LOSS(huber(delta, d), huber_slope(delta, d)); break;
