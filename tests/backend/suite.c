@@ -4,7 +4,6 @@
 
 #include "tensor/upsample.h"
 #include "tensor/half.h"
-#include "tensor/half.h"
 #include "tests/check.h"
 
 /* -------------------------------------------------------------------------------------------------- random numbers */
@@ -669,8 +668,8 @@ static void make_loss(trial *t, rng *r)
     if (rng_chance(r, 20)) e[HALO_W] = rng_int(r, 60, 140); /* rows that are taken in pieces */
     dress how = rng_chance(r, 60) ? DRESS_ROWS : DRESS_PROGRAM;
     if (how == DRESS_ROWS) e[HALO_D] = e[HALO_H] = e[HALO_W] = 1;
-    d->loss = (halo_loss)rng_int(r, 0, HALO_LOSS_DICE_CE);
-    bool classes = d->loss >= HALO_LOSS_CROSS_ENTROPY, whole = d->loss > HALO_LOSS_CROSS_ENTROPY;
+    d->loss = (halo_loss)rng_int(r, 0, HALO_LOSS_RELATIVE_MSE);
+    bool classes = hl_loss_of_classes(d->loss), whole = d->loss > HALO_LOSS_CROSS_ENTROPY;
     d->delta = 0.75;
     if (rng_chance(r, 20) && !whole)
         for (int k = 1; k < HALO_DIMS; k++) d->global_ext[k] = classes && k == HALO_C ? 1 : e[k] * 2;
@@ -737,6 +736,7 @@ static void random_record(rng *r, halo_step_record *s)
     s->grad_scale = rng_chance(r, 50) ? 1 : 0.125;
     s->loss_scale = rng_chance(r, 50) ? 1 : 1024;
     s->weight_sum = rng_uniform(r, 1, 8);
+    s->delta = rng_chance(r, 30) ? 0.5 : 0;
 }
 
 static void make(trial *t, rng *r, halo_device *oracle)
@@ -767,10 +767,10 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_LINEAR_BWD_WEIGHTS: make_linear(t, r); break;
     case HALO_OP_DROPOUT: make_dropout(t, r); break;
     case HALO_OP_LOSS: make_loss(t, r); break;
-    case HALO_OP_SUMSQ: make_sumsq(t, r); break;
     case HALO_OP_LOSS_SUMS: make_loss_sums(t, r); break;
     case HALO_OP_UPSAMPLE_FWD:
     case HALO_OP_UPSAMPLE_BWD: make_upsample(t, r); break;
+    case HALO_OP_SUMSQ: make_sumsq(t, r); break;
     case HALO_OP_UPDATE: make_update(t, r); break;
     case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
     case HALO_OP_KINDS: break;
