@@ -16,6 +16,7 @@ typedef struct output {
     hl_str text;
     hl_volumes *volumes;
     bool images;     /* each volume as an image in the place of its scan */
+    bool any;        /* volumes have extents of their own */
     int64_t sample;  /* that is being written */
     float *physical; /* a part of it */
     size_t room;
@@ -59,10 +60,12 @@ static halo_status row(void *user, hl_source *source, const hl_prediction *p)
 static halo_status begin_volume(output *o, hl_source *source, int64_t sample)
 {
     char id[512];
+    int64_t ext[3];
     if (o->sample == sample) return HALO_OK;
     o->sample = sample;
     source->ops->id_of(source, sample, id, sizeof(id));
-    return hl_volumes_add(o->volumes, o->images ? source->ops->image_of(source, sample) : id, source->ops->group_of(source, sample));
+    hl_source_extents(source, sample, ext);
+    return hl_volumes_add(o->volumes, o->images ? source->ops->image_of(source, sample) : id, source->ops->group_of(source, sample), o->any ? ext : NULL);
 }
 
 static halo_status box(void *user, hl_source *source, const hl_prediction *p)
@@ -109,7 +112,9 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
     if (*run->set.output && !hl_option_text(o->inv, "out")) HL_TRY(hl_make_dirs(run->ctx, run->set.output));
     header(&o->text, source);
     if (!volumes) return HALO_OK;
-    const int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
+    int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
+    o->any = hl_run_patches(&run->set);
+    if (o->any) hl_source_extents(source, 0, ext + 1);
     if (o->images) return hl_volumes_create_images(run->ctx, o->path, ext, info->target, &o->volumes);
     return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
 }

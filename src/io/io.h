@@ -240,8 +240,8 @@ void hl_io_own_process(void);
  */
 typedef struct hl_volumes hl_volumes;
 halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
-/* Begins the next sample; then its cells, box by box (C D H W), in any order. */
-halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group);
+/* Begins the next sample, of extents D H W where they are not those of all (NULL); an HDF5 file can have one extent only. Then its cells, box by box (C D H W), in any order. */
+halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group, const int64_t ext[3]);
 halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64_t ext[4], const float *prediction);
 /*
  * Or as NIfTI images, each in the place of its scan: hl_volumes_create_images makes the directory, hl_volumes_add takes the scan's path for the id and writes the volume before as

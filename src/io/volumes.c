@@ -43,6 +43,7 @@ halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t
     HL_TRY(hl_calloc(ctx, 1, sizeof(*v), "predicted volumes", &v));
     v->ctx = ctx;
     v->rows = -1;
+    memcpy(v->ext, ext, sizeof(v->ext));
     HL_GOTO(st, hl_h5_create(ctx, path, &v->out), undo);
     HL_GOTO(st, hl_h5_rows(v->out, "/prediction", float32_number, 4, ext, 0, &v->rows), undo);
     HL_GOTO(st, put_names(v, ext[0], target), undo);
@@ -130,13 +131,33 @@ static void put_box(hl_volumes *v, const int64_t lo[4], const int64_t n[4], cons
 
 /* -------------------------------------------------------------------------------------------------------------- samples */
 
-halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group)
+/* Of the image that comes next. */
+static halo_status set_extents(hl_volumes *v, const int64_t ext[3])
+{
+    memcpy(v->ext + 1, ext, 3 * sizeof(*ext));
+    free(v->whole);
+    v->whole = NULL;
+    return hl_calloc(v->ctx, (size_t)(v->ext[0] * ext[0] * ext[1] * ext[2]), sizeof(float), "a predicted volume", &v->whole);
+}
+
+static halo_status check_extents(const hl_volumes *v, const char *id, const int64_t ext[3])
+{
+    if (memcmp(ext, v->ext + 1, 3 * sizeof(*ext)) == 0) return HALO_OK;
+    return hl_fail(v->ctx, HALO_ERR_SHAPE,
+                   "'%s' has [%" PRId64 ", %" PRId64 ", %" PRId64 "] cells, the volume before it [%" PRId64 ", %" PRId64 ", %" PRId64
+                   "]: one HDF5 file cannot hold the predictions of both; those of NIfTI images go into images",
+                   id, ext[0], ext[1], ext[2], v->ext[1], v->ext[2], v->ext[3]);
+}
+
+halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group, const int64_t ext[3])
 {
     size_t n = (size_t)v->samples;
     if (v->directory) {
         HL_TRY(write_images(v));
+        if (ext) HL_TRY(set_extents(v, ext));
         return hl_strdup(v->ctx, id, &v->scan);
     }
+    if (ext) HL_TRY(check_extents(v, id, ext));
     HL_TRY(hl_grow(v->ctx, &v->id, &v->id_cap, n + 1, sizeof(*v->id), "sample ids"));
     HL_TRY(hl_grow(v->ctx, &v->group, &v->group_cap, n + 1, sizeof(*v->group), "groups"));
     HL_TRY(hl_h5_begin_row(v->out, v->rows));

@@ -2,11 +2,13 @@
 /*
  * evaluate.c -- a forward pass over every sample of a split, once each: the last batch is filled up with weight 0. On several ranks every group of ranks takes
  * its share of each step. Predicted numbers go to all, so that metrics are those of one rank; of predicted volumes each rank scores the part that it makes, and
- * the scores are merged.
+ * the scores are merged. Volumes of any extents are walked by windows.c.
  */
 #include "base/clock.h"
+#include "io/cells.h"
 #include "train/check.h"
 #include "train/deliver.h"
+#include "train/windows.h"
 
 /* One evaluation under way. Gathered arrays are those of a whole step: groups x batch samples, in the order of the samples. */
 typedef struct walk {
@@ -30,6 +32,7 @@ typedef struct walk {
     float *guesses, *truths;  /* numbers, gathered [groups, batch, values] */
     int64_t *ids;             /* gathered [groups, batch]; -1: padding */
     double sums[2];           /* losses and weights of this rank */
+    int64_t any;              /* volumes of any extents that were walked; 0: none are */
 } walk;
 
 static hl_loader_options loader_options(const hl_run *run)
@@ -58,10 +61,20 @@ static halo_status begin_volumes(walk *w)
     return w->logits ? HALO_OK : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
+/* Volumes of any extents. */
+static halo_status begin_any(walk *w)
+{
+    const hl_source_info *info = &w->source->info;
+    w->volumes = true;
+    w->logits = hl_run_classes(w->run);
+    return w->logits ? hl_class_metrics_create(w->run->ctx, w->logits, &w->classes) : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
+}
+
 static halo_status begin(walk *w)
 {
     hl_run *run = w->run;
     hl_loader_options options = loader_options(run);
+    if (hl_run_patches(&run->set)) return begin_any(w);
     w->batch = options.batch / run->grid.data;
     w->box = options.y;
     w->volumes = hl_target_volumes(&w->source->info);
@@ -125,28 +138,44 @@ static halo_status count_numbers(walk *w)
     return HALO_OK;
 }
 
+/* A part of a volume, which no other rank has. */
+static halo_status count_part(void *user, int64_t sample, const hl_cells *box, const float *truth, const float *guess)
+{
+    walk *w = user;
+    if (w->classes) hl_class_metrics_add(w->classes, hl_cells_count(box), truth, guess);
+    else hl_voxel_metrics_add(w->voxels, sample, box, truth, guess);
+    return HALO_OK;
+}
+
 static halo_status count_volumes(walk *w, const hl_loaded *b)
 {
-    for (int64_t i = 0; i < w->batch; i++) {
-        const float *truth = b->y + i * w->values, *guess = w->prediction + i * w->values;
-        if (b->id[i] < 0 || !w->counts) continue;
-        if (w->classes) hl_class_metrics_add(w->classes, w->values, truth, guess);
-        else hl_voxel_metrics_add(w->voxels, b->id[i], &w->box, truth, guess);
-    }
+    for (int64_t i = 0; i < w->batch; i++)
+        if (b->id[i] >= 0 && w->counts) HL_TRY(count_part(w, b->id[i], &w->box, b->y + i * w->values, w->prediction + i * w->values));
     return w->delivery ? hl_deliver(w->delivery, w->batch, w->ids, w->prediction, w->visit, w->user) : HALO_OK;
 }
 
-/* In training, does any rank want to stop? HALO_ERR_STOPPED then, on all. */
-static halo_status look_for_stop(const walk *w)
+halo_status hl_run_look_for_stop(const hl_run *run)
 {
     double votes[HL_VOTES];
-    if (!w->run->train || !w->run->stop_requested) return HALO_OK;
-    hl_run_vote(w->run, votes);
-    HL_TRY(hl_comm_sum(w->run->ctx, votes, HL_VOTES));
+    if (!run->train || !run->stop_requested) return HALO_OK;
+    hl_run_vote(run, votes);
+    HL_TRY(hl_comm_sum(run->ctx, votes, HL_VOTES));
     return votes[HL_VOTE_SIGNAL] > 0 || votes[HL_VOTE_TIME] > 0 ? HALO_ERR_STOPPED : HALO_OK;
 }
 
-static halo_status walk_all(walk *w)
+/* The first `most` volumes of each group of ranks, 0: all. */
+static halo_status walk_any(walk *w, int64_t most)
+{
+    hl_windows_sums sums;
+    hl_loader_options options = loader_options(w->run);
+    HL_TRY(hl_run_windows(w->run, w->source, &options, most, count_part, w, w->visit, w->user, &sums));
+    w->sums[0] = sums.loss;
+    w->sums[1] = sums.weight;
+    w->any = sums.volumes;
+    return HALO_OK;
+}
+
+static halo_status walk_steps(walk *w)
 {
     halo_context *ctx = w->run->ctx;
     if (w->visit && w->volumes) HL_TRY(hl_delivery_create(w->run, w->source, &w->box, &w->delivery));
@@ -155,10 +184,17 @@ static halo_status walk_all(walk *w)
         HL_AGREE(ctx, hl_run_next(w->run, w->loader, &b));
         if (!b) break; /* the same step everywhere */
         HL_AGREE(ctx, forward(w, b));
-        HL_TRY(look_for_stop(w));
+        HL_TRY(hl_run_look_for_stop(w->run));
         HL_TRY(gather(w, b));
         HL_AGREE(ctx, w->volumes ? count_volumes(w, b) : count_numbers(w));
     }
+    return HALO_OK;
+}
+
+static halo_status walk_all(walk *w)
+{
+    halo_context *ctx = w->run->ctx;
+    HL_TRY(hl_run_patches(&w->run->set) ? walk_any(w, 0) : walk_steps(w));
     if (w->classes) HL_TRY(hl_class_metrics_merge(w->classes, ctx));
     if (w->voxels) HL_TRY(hl_voxel_metrics_merge(w->voxels, ctx));
     return hl_comm_sum(ctx, w->sums, 2);
@@ -199,6 +235,7 @@ static halo_status score(walk *w, hl_evaluation *e)
     HL_TRY(hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->score));
     HL_GOTO(st, hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->group_score), free_scores);
     HL_GOTO(st, fill_scores(w, e), free_scores);
+    if (w->any) e->items = e->groups = w->any;
     return HALO_OK;
 free_scores:
     hl_evaluation_free(e);
@@ -224,12 +261,26 @@ end_walk:
     return st;
 }
 
+/* A volume of each group. */
+static halo_status rehearse_any(walk *w, double *step, int64_t *steps)
+{
+    double began = hl_now();
+    *steps = hl_div_up(w->source->info.samples, w->run->grid.data);
+    HL_TRY(walk_any(w, 1));
+    *step = hl_now() - began;
+    return HALO_OK;
+}
+
 /* The second batch of two, or of one taken twice. */
 halo_status hl_run_rehearse_validation(hl_run *run, double *step, int64_t *steps)
 {
     walk w = {.run = run, .source = run->source[HL_VALIDATION]};
     halo_status st;
     HL_GOTO(st, hl_agree(run->ctx, begin(&w)), end_walk);
+    if (hl_run_patches(&run->set)) {
+        st = rehearse_any(&w, step, steps);
+        goto end_walk;
+    }
     *steps = hl_loader_steps(w.loader);
     for (int i = 0; i < 2; i++) {
         const hl_loaded *b;

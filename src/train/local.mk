@@ -22,9 +22,11 @@ libhalo_core_la_SOURCES += \
 	src/train/runlog.c \
 	src/train/running.c \
 	src/train/settings.c src/train/settings.h \
+	src/train/shapes.c src/train/shapes.h \
 	src/train/setup.c \
 	src/train/standard.c \
 	src/train/start.c \
 	src/train/state.c \
 	src/train/trainer.c src/train/trainer.h \
-	src/train/voxels.c
+	src/train/voxels.c \
+	src/train/windows.c src/train/windows.h

@@ -22,6 +22,8 @@ typedef enum hl_split { HL_TRAIN = 0, HL_VALIDATION, HL_TEST, HL_SPLITS } hl_spl
 
 enum { HL_OBSERVERS_MAX = 4 };
 
+struct hl_shapes;
+
 /* Where a run stands: everything that a checkpoint keeps beside the model. */
 typedef struct hl_progress {
     int64_t epoch, step_in_epoch; /* the next step's place in the stream of samples */
@@ -54,6 +56,7 @@ typedef struct hl_run {
     hl_source *source[HL_SPLITS];
     hl_model *model;
     hl_program *train, *eval;
+    struct hl_shapes *shapes; /* programs for other extents than the network's (shapes.h); NULL: none yet */
     hl_reducer *reducer; /* NULL on one rank */
     hl_hidden hidden;    /* what was expected of it */
     hl_seat *seat;       /* [ranks], from the start of training */
@@ -190,6 +193,8 @@ halo_status hl_run_train(hl_run *run);
 
 /* What ranks say to each other with each step: a wish to stop, and data that cannot be read. */
 enum { HL_VOTE_SIGNAL = 0, HL_VOTE_TIME, HL_VOTE_FAILED };
+/* In training, does any rank want to stop? HALO_ERR_STOPPED then, on all, without a message. Collective. */
+halo_status hl_run_look_for_stop(const hl_run *run);
 /* This rank's, of signal and time. Not collective. */
 void hl_run_vote(const hl_run *run, double votes[HL_VOTES]);
 

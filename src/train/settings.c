@@ -122,6 +122,10 @@ static const hl_key keys[] = {
         .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "
                 "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both; relative_mse: a sample's squared error over the sum of squares of its "
                 "targets"),
+    KEY("predict.volumes", HL_SETTING_CHOICE, predict.volumes, .fallback = "auto", .choices = "auto|windows|whole",
+        .help = "with data.patch, how evaluate, predict and validations take a volume: in overlapping windows of the patch's size, or as a whole, its extents rounded up to what the network halves; "
+                "auto: whole where memory.limit or the machine's memory has room, and in validations windows"),
+    KEY("predict.overlap", HL_SETTING_NUMBER, predict.overlap, .fallback = "0.5", .low = 0, .high = 0.95, .help = "part of a window that the next one has too, at least; where they overlap, windows count by a Gaussian about their middle"),
     KEY("huber_delta", HL_SETTING_NUMBER, huber_delta, .fallback = "1", .low = 1e-12, .high = 1e12, .help = "where huber turns from square to linear"),
     KEY("optimizer.name", HL_SETTING_CHOICE, optimizer.name, .fallback = "adam", .choices = "sgd|nesterov|adam|adamw",
         .help = "sgd and nesterov have momentum as Keras defines it (the learning rate is inside)"),

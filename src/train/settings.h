@@ -12,6 +12,8 @@ typedef enum hl_padding_setting { HL_PADDING_PUBLISHED = 0, HL_PADDING_PERIODIC 
 typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT } hl_augment_setting;
 typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_SCHEDULE_POLYNOMIAL, HL_SCHEDULE_COSINE } hl_schedule_kind;
 
+typedef enum hl_volumes_setting { HL_VOLUMES_AUTO = 0, HL_VOLUMES_WINDOWS, HL_VOLUMES_WHOLE } hl_volumes_setting;
+
 typedef enum hl_average { HL_AVERAGE_GRADIENTS = 0, HL_AVERAGE_PARAMETERS } hl_average;
 
 typedef struct hl_settings {
@@ -72,6 +74,10 @@ typedef struct hl_settings {
     int loss;
     double huber_delta;
     struct {
+    struct {
+        int volumes;    /* hl_volumes_setting */
+        double overlap; /* of windows */
+    } predict;
         int name, larc;
         double lr, momentum, beta1, beta2, epsilon, weight_decay, dense_decay, trust, clip_norm;
     } optimizer;

@@ -4,6 +4,7 @@
 #include "base/topology.h"
 #include "net/graph.h"
 #include "train/run.h"
+#include "train/shapes.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -514,6 +515,7 @@ void hl_run_destroy(hl_run *run)
     hl_reducer_destroy(run->reducer);
     hl_program_destroy(run->train);
     hl_program_destroy(run->eval);
+    hl_shapes_free(run->shapes);
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);

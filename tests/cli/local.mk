@@ -22,3 +22,7 @@ tests_cli_make_arrays_SOURCES = tests/cli/make_arrays.c
 dist_check_SCRIPTS += tests/cli/nifti.test
 TESTS += tests/cli/nifti.test
 TESTS_FAST += tests/cli/nifti.test
+
+# Volumes of any extents
+dist_check_SCRIPTS += tests/cli/patches.test
+TESTS += tests/cli/patches.test

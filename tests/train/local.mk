@@ -46,3 +46,9 @@ tests_train_contexts_test_SOURCES = tests/train/contexts.c
 # What a run takes, before and while it is made; and killed runs
 dist_check_SCRIPTS += tests/train/check.test tests/train/killed.test
 TESTS += tests/train/check.test tests/train/killed.test
+
+# Windows of volumes of any extents
+check_PROGRAMS += tests/train/windows.test
+TESTS += tests/train/windows.test
+TESTS_FAST += tests/train/windows.test
+tests_train_windows_test_SOURCES = tests/train/windows.c
