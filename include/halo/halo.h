@@ -265,8 +265,10 @@ HALO_API int64_t halo_network_parameters(const halo_network *net);
 /* Networks by name: "cosmoflow" with variants "sc18" (wiring "paper" or "as-run"), "mlperf" and "hybrid". NULL and 0 mean the published
  * choice: the first variant, 128^3, 1 or 4 channels, 3 or 4 outputs. batch_norm puts a norm between each convolution and its activation,
  * and takes the convolution's bias away. "unet3d" with variants "batch", "group" and "instance", kinds of norm: a logit of 3 classes for every voxel of 1 channel;
- * extents must be multiples of 2^(levels - 1), 4 levels. HALO_ERR_USAGE: an unknown name, variant or wiring; HALO_ERR_SHAPE: extents that the variant
+ * extents must be multiples of 2^(levels - 1), 4 levels. "fcdensenet" with variants growth-kernel, "64-3" to "256-5": an image of 1 x 512 x 512 from as many of 1024 channels
+ * (volumes where D is more than 1); extents must be multiples of 8. HALO_ERR_USAGE: an unknown name, variant or wiring; HALO_ERR_SHAPE: extents that the variant
  * cannot take. */
+enum { HALO_ZOO_BLOCKS = 32 };
 typedef struct halo_zoo_options {
     size_t size;
     const char *variant, *wiring;
@@ -275,6 +277,11 @@ typedef struct halo_zoo_options {
     bool periodic;   /* padding that wraps round, where the network pads: whole simulation boxes */
     bool no_dropout;
     int64_t levels, first_channels; /* unet3d: resolutions, and channels of the first; 4, 32 */
+    /* fcdensenet: channels that a layer adds and its kernel, as the variant says; the first convolution's channels (growth); the kernel of transposed convolutions (1); the share
+     * that dropout keeps (0.8); layers of each block, an odd number of blocks and then 0 (2 2 3 4 3 2 2) */
+    int64_t growth, kernel, stem, up_kernel;
+    double keep;
+    int64_t block[HALO_ZOO_BLOCKS];
 } halo_zoo_options;
 #define HALO_ZOO_OPTIONS_INIT {.size = sizeof(halo_zoo_options)}
 HALO_API halo_status halo_network_zoo(halo_context *ctx, const char *name, const halo_zoo_options *options, halo_network **net);

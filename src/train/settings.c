@@ -8,13 +8,21 @@
 #define MOST 9e15 /* whole numbers that a double holds */
 
 static const hl_key keys[] = {
-    KEY("network", HL_SETTING_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow, unet3d) or a YAML network file"),
+    KEY("network", HL_SETTING_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow, unet3d, fcdensenet) or a YAML network file"),
     KEY("variant", HL_SETTING_TEXT, variant, .fallback = "auto", .none = "auto",
-        .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020), auto: sc18; of unet3d the norm: batch, group, instance"),
+        .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020), auto: sc18; of unet3d the norm: batch, group, instance; of fcdensenet growth-kernel: 64-3, 64-5, 128-3, 128-5, 256-3, 256-5"),
     KEY("wiring", HL_SETTING_TEXT, wiring, .fallback = "paper", .help = "sc18 only: paper, or as-run as in the authors' logged runs"),
     KEY("levels", HL_SETTING_INT, levels, .fallback = "auto", .none = "auto", .low = 1, .high = 8, .help = "unet3d only: resolutions, each half of the one before (auto: 4)"),
     KEY("first_channels", HL_SETTING_INT, first_channels, .fallback = "auto", .none = "auto", .low = 1, .high = 4096,
         .help = "unet3d only: channels of the finest resolution's first convolution (auto: 32)"),
+    KEY("growth", HL_SETTING_INT, growth, .fallback = "auto", .none = "auto", .low = 1, .high = 4096, .help = "fcdensenet only: channels that each layer adds (auto: the variant's)"),
+    KEY("kernel", HL_SETTING_INT, kernel, .fallback = "auto", .none = "auto", .low = 1, .high = 7, .help = "fcdensenet only: of its layers' convolutions (auto: the variant's)"),
+    KEY("blocks", HL_SETTING_WORDS, blocks, .fallback = "[]",
+        .help = "fcdensenet only: layers of each block, those in front of poolings, the lowest one, and as many on the way up; not given: [2, 2, 3, 4, 3, 2, 2]"),
+    KEY("stem", HL_SETTING_INT, stem, .fallback = "auto", .none = "auto", .low = 1, .high = 65536, .help = "fcdensenet only: channels of the first convolution (auto: growth)"),
+    KEY("up_kernel", HL_SETTING_INT, up_kernel, .fallback = "auto", .none = "auto", .low = 1, .high = 4,
+        .help = "fcdensenet only: of transposed convolutions, whose stride is 2 (auto: 1, as published; 2 leaves no cell empty)"),
+    KEY("keep", HL_SETTING_NUMBER, keep, .fallback = "auto", .none = "auto", .low = 1e-6, .high = 1, .help = "fcdensenet only: the share of values that dropout keeps (auto: 0.8)"),
     KEY("size", HL_SETTING_SIZE, size, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,
         .help = "extents of a sample; auto: those of the data, else the variant's own"),
     KEY("channels", HL_SETTING_INT, channels, .fallback = "auto", .none = "auto", .low = 1, .high = MOST,

@@ -157,6 +157,23 @@ static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
     return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
 }
 
+/* What fcdensenet has alone. */
+static halo_status set_dense(halo_context *ctx, const hl_settings *set, halo_zoo_options *o)
+{
+    o->growth = hl_max64(0, set->growth);
+    o->kernel = hl_max64(0, set->kernel);
+    o->stem = hl_max64(0, set->stem);
+    o->up_kernel = hl_max64(0, set->up_kernel);
+    o->keep = fmax(0, set->keep);
+    if (set->blocks.n >= HALO_ZOO_BLOCKS) return hl_fail(ctx, HALO_ERR_USAGE, "'blocks' has %d of them, must be at most %d", set->blocks.n, HALO_ZOO_BLOCKS - 1);
+    for (int i = 0; i < set->blocks.n; i++) {
+        char *end;
+        o->block[i] = strtoll(set->blocks.word[i], &end, 10);
+        if (*end || o->block[i] < 1) return hl_fail(ctx, HALO_ERR_USAGE, "'blocks' must be numbers of layers, such as [2, 2, 2], not '%s'", set->blocks.word[i]);
+    }
+    return HALO_OK;
+}
+
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net)
 {
     int64_t size[3], channels = ext[0] > 0 ? ext[0] : set->channels > 0 ? set->channels : 0;
@@ -176,6 +193,7 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.no_dropout = !set->dropout;
     o.levels = hl_max64(0, set->levels);
     o.first_channels = hl_max64(0, set->first_channels);
+    HL_TRY(set_dense(ctx, set, &o));
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 

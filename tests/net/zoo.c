@@ -5,6 +5,8 @@
 #include "net/graph.h"
 #include "tests/tap.h"
 
+#include <stdio.h>
+
 static halo_context *ctx;
 
 static halo_network *grow(const char *variant, int64_t size, int64_t channels, bool batch_norm,
@@ -62,6 +64,20 @@ static void check_counts(void)
     }
 }
 
+/* Forward operations of convolutions and transposed ones. */
+static double window_flops(const halo_network *net)
+{
+    double flops = 0;
+    for (int i = 0; net && i < net->layers; i++) {
+        const hl_layer *l = &net->layer[i], *x = &net->layer[l->input[0]];
+        if (l->kind != HL_LAYER_CONV && l->kind != HL_LAYER_CONV_TRANSPOSE) continue;
+        const hl_layer *small = l->kind == HL_LAYER_CONV ? l : x;
+        const int64_t *k = l->window.kernel;
+        flops += 2.0 * (double)(x->out[0] * l->out[0] * k[0] * k[1] * k[2]) * (double)(small->out[1] * small->out[2] * small->out[3]);
+    }
+    return flops;
+}
+
 static halo_network *unet(const char *variant, int64_t size, int64_t channels, int64_t outputs, int64_t levels, int64_t first)
 {
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
@@ -85,20 +101,56 @@ static void check_unet(void)
         halo_network_destroy(net);
     }
     halo_network *net = unet(NULL, 128, 0, 0, 0, 0);
-    double flops = 0;
+    double flops = window_flops(net);
     int layers = 0;
-    for (int i = 0; net && i < net->layers; i++) {
-        const hl_layer *l = &net->layer[i], *x = &net->layer[l->input[0]];
-        if (l->kind != HL_LAYER_CONV && l->kind != HL_LAYER_CONV_TRANSPOSE) continue;
-        const hl_layer *small = l->kind == HL_LAYER_CONV ? l : x;
-        const int64_t *k = l->window.kernel;
-        flops += 2.0 * (double)(x->out[0] * l->out[0] * k[0] * k[1] * k[2]) * (double)(small->out[1] * small->out[2] * small->out[3]);
-        layers++;
-    }
+    for (int i = 0; net && i < net->layers; i++) layers += net->layer[i].kind == HL_LAYER_CONV || net->layer[i].kind == HL_LAYER_CONV_TRANSPOSE;
     tap_ok(layers == 18 && fabs(flops * 1e-12 - 3.91) < 0.01, "unet3d 128^3: %d convolutions, %.3f TF forward", layers, flops * 1e-12);
     halo_network_destroy(net);
     tap_ok(!unet(NULL, 20, 0, 0, 0, 0) && strstr(halo_error_message(ctx), "multiples of 8"), "unet3d: %s", halo_error_message(ctx));
     tap_ok(!unet("group", 64, 0, 0, 0, 12) && strstr(halo_error_message(ctx), "multiple of 8 groups"), "unet3d: %s", halo_error_message(ctx));
+}
+
+/* Weights in millions and operations of a step (three times forward) in TF, to the digits that were published with the table of variants. */
+static void check_fcdensenet(void)
+{
+    static const struct { const char *variant, *weights, *teraflops; } rows[] = {{"64-3", "6.0", "2.5"},   {"64-5", "15.8", "6.6"},   {"128-3", "22.9", "8.0"},
+                                                                                 {"128-5", "59.8", "21.3"}, {"256-3", "89.1", "28.3"}, {"256-5", "233", "74.7"}};
+    for (size_t i = 0; i < HL_COUNT(rows); i++) {
+        halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+        halo_network *net = NULL;
+        char weights[16], teraflops[16];
+        o.variant = rows[i].variant;
+        (void)(halo_network_zoo(ctx, "fcdensenet", &o, &net));
+        snprintf(weights, sizeof(weights), strchr(rows[i].weights, '.') ? "%.1f" : "%.0f", 1e-6 * (double)halo_network_parameters(net));
+        snprintf(teraflops, sizeof(teraflops), "%.1f", 3e-12 * window_flops(net));
+        const hl_layer *last = net ? &net->layer[net->layers - 1] : NULL;
+        tap_ok(strcmp(weights, rows[i].weights) == 0 && strcmp(teraflops, rows[i].teraflops) == 0, "fcdensenet %s: %s million weights, %s TF a step", o.variant, weights, teraflops);
+        tap_ok(last && last->out[0] == 1 && last->out[1] == 1 && last->out[2] == 512 && last->out[3] == 512 && hl_graph_check(net) == HALO_OK, "an image of 512 x 512 comes out, and no layer is unused");
+        halo_network_destroy(net);
+    }
+}
+
+/* What may be chosen, by its count: k^2 K^2 for each pair of k channels that are joined by a convolution, biases and norms. */
+static void check_dense(void)
+{
+    halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
+    halo_network *net = NULL;
+    int dropouts = 0;
+    o.growth = 4, o.kernel = 5, o.stem = 6, o.up_kernel = 2, o.no_dropout = true, o.channels = 3, o.outputs = 2, o.block[0] = 1, o.block[1] = 2, o.block[2] = 1;
+    o.extents[0] = 1, o.extents[1] = 8, o.extents[2] = 10;
+    const int64_t stem = 3 * 6 * 25 + 6, down = 6 * 4 * 25 + 4 + 2 * 10 + 10 * 10, bottom = (10 + 14) * 4 * 25 + 8, up = 8 * 8 * 4 + 18 * 4 * 25 + 4, head = 22 * 2 + 2;
+    (void)(halo_network_zoo(ctx, "fcdensenet", &o, &net));
+    for (int i = 0; net && i < net->layers; i++) dropouts += net->layer[i].kind == HL_LAYER_DROPOUT;
+    tap_ok(net && dropouts == 0 && halo_network_parameters(net) == stem + down + bottom + up + head, "fcdensenet of three blocks: %d parameters", (int)halo_network_parameters(net));
+    halo_network_destroy(net);
+    o.extents[0] = 4, o.no_dropout = false, net = NULL;
+    (void)(halo_network_zoo(ctx, "fcdensenet", &o, &net));
+    tap_ok(net && net->layer[net->layers - 1].out[1] == 4 && net->layer[1].window.kernel[0] == 5, "of volumes its windows are volumes");
+    halo_network_destroy(net);
+    o.block[1] = o.block[2] = 0, o.extents[1] = 7, net = NULL;
+    (void)(halo_network_zoo(ctx, "fcdensenet", &o, &net));
+    tap_ok(net && net->layer[net->layers - 1].out[2] == 7, "one block alone takes any extents");
+    halo_network_destroy(net);
 }
 
 /* periodic turns every padding that the variant has, and none that it has not; no_dropout leaves out that and nothing else. */
@@ -246,6 +298,26 @@ static void refused(halo_zoo_options o, const char *name, halo_status status, co
     halo_network_destroy(net);
 }
 
+static void refuse_dense(void)
+{
+    const halo_zoo_options good = HALO_ZOO_OPTIONS_INIT;
+    halo_zoo_options o = good;
+    o.growth = 8;
+    refused(o, "unet3d", HALO_ERR_USAGE, "belong to fcdensenet, not to unet3d");
+    o = good, o.block[0] = o.block[1] = 2;
+    refused(o, "fcdensenet", HALO_ERR_USAGE, "2 blocks; there must be one between as many");
+    o = good, o.kernel = 4;
+    refused(o, "fcdensenet", HALO_ERR_USAGE, "kernel is 4, must be odd, 1 to 7");
+    o = good, o.keep = 1.5;
+    refused(o, "fcdensenet", HALO_ERR_USAGE, "dropout keeps 1.5");
+    o = good, o.batch_norm = true;
+    refused(o, "fcdensenet", HALO_ERR_USAGE, "'batch_norm' is not for it");
+    o = good, o.extents[0] = 1, o.extents[1] = o.extents[2] = 36;
+    refused(o, "fcdensenet", HALO_ERR_SHAPE, "3 poolings needs extents that are multiples of 8, not 1 x 36 x 36");
+    o = good, o.variant = "64-4";
+    refused(o, "fcdensenet", HALO_ERR_USAGE, "unknown variant '64-4'");
+}
+
 static void check_refusals(void)
 {
     const halo_zoo_options good = HALO_ZOO_OPTIONS_INIT;
@@ -314,6 +386,9 @@ int main(void)
     if (halo_context_create(NULL, &ctx) != HALO_OK) tap_bail("no context");
     check_counts();
     check_unet();
+    check_fcdensenet();
+    check_dense();
+    refuse_dense();
     check_all_extents();
     check_options("mlperf");
     check_options("hybrid");

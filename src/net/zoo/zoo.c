@@ -2,7 +2,7 @@
 #include "net/zoo/zoo.h"
 #include "base/str.h"
 
-static const hl_zoo_network *const zoo[] = {&hl_zoo_cosmoflow, &hl_zoo_unet3d};
+static const hl_zoo_network *const zoo[] = {&hl_zoo_cosmoflow, &hl_zoo_unet3d, &hl_zoo_fcdensenet};
 
 const char *halo_network_zoo_name(int i)
 {
@@ -60,6 +60,8 @@ static halo_status check_counts(halo_context *ctx, const char *name, const halo_
         return hl_fail(ctx, HALO_ERR_USAGE, "outputs is %" PRId64 ", must be positive", o->outputs);
     if (strcmp(name, "unet3d") != 0 && (o->levels || o->first_channels))
         return hl_fail(ctx, HALO_ERR_USAGE, "levels and first_channels belong to unet3d, not to %s", name);
+    if (strcmp(name, "fcdensenet") != 0 && (o->growth || o->kernel || o->stem || o->up_kernel || o->keep != 0 || o->block[0]))
+        return hl_fail(ctx, HALO_ERR_USAGE, "growth, kernel, blocks, stem, up_kernel and keep belong to fcdensenet, not to %s", name);
     return HALO_OK;
 }
 

@@ -13,6 +13,6 @@ typedef struct hl_zoo_network {
     halo_status (*build)(halo_context *ctx, const halo_zoo_options *options, halo_network **net);
 } hl_zoo_network;
 
-extern const hl_zoo_network hl_zoo_cosmoflow, hl_zoo_unet3d;
+extern const hl_zoo_network hl_zoo_cosmoflow, hl_zoo_unet3d, hl_zoo_fcdensenet;
 
 #endif
