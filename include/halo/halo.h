@@ -319,8 +319,8 @@ typedef enum halo_dtype {
 typedef struct halo_trainer halo_trainer;
 
 /* CROSS_ENTROPY: the network's output channels are logits of classes 0 to C - 1, softmax is part of the loss; targets are class numbers. DICE: of classes too, 1 - the mean over classes 1 to
- * C - 1 of each sample's soft Dice; DICE_CE: the sum of both. These need whole samples: what cuts the network's output is HALO_ERR_UNSUPPORTED.
- * RELATIVE_MSE: the squared error of a sample over the sum of squares of its targets; of whole samples, too. */
+ * C - 1 of each sample's soft Dice; DICE_CE: the sum of both.
+ * RELATIVE_MSE: the squared error of a sample over the sum of squares of its targets; of whole samples: what cuts the network's output is HALO_ERR_UNSUPPORTED. */
 typedef enum halo_loss { HALO_LOSS_MSE = 0, HALO_LOSS_MAE, HALO_LOSS_HUBER, HALO_LOSS_CROSS_ENTROPY, HALO_LOSS_DICE, HALO_LOSS_DICE_CE, HALO_LOSS_RELATIVE_MSE } halo_loss;
 typedef enum halo_optimizer { HALO_SGD = 0, HALO_NESTEROV, HALO_ADAM, HALO_ADAMW } halo_optimizer;
 typedef enum halo_larc { HALO_LARC_OFF = 0, HALO_LARC_CLIP, HALO_LARC_SCALE } halo_larc;

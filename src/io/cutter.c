@@ -107,7 +107,8 @@ static halo_status check_targets(const hl_cutter *c, int64_t sample, const hl_ce
     if (bad < n) return bad_value(c, sample, inside, bad, HALO_ERR_NONFINITE, "a target is not finite:", (double)y[bad]);
     for (int64_t i = 0; i < n && c->o.classes > 0; i++) {
         float whole = rintf(y[i]) + 0.0f; /* -0 is 0 */
-        if (!(whole >= 0 && whole < (float)c->o.classes && fabsf(y[i] - whole) <= 1e-3f)) {
+        bool known = (whole >= 0 && whole < (float)c->o.classes) || (c->o.ignores && whole == (float)c->o.ignore);
+        if (!known || !(fabsf(y[i] - whole) <= 1e-3f)) {
             char what[96];
             snprintf(what, sizeof(what), "no class number (the network's classes are 0 to %" PRId64 "):", c->o.classes - 1);
             return bad_value(c, sample, inside, i, HALO_ERR_FORMAT, what, (double)y[i]);
@@ -254,7 +255,7 @@ static halo_status look_at_slabs(hl_cutter *c, int64_t sample, const int64_t n[3
         int64_t first = slab.lo[0] * n[1] * n[2];
         st = read_targets(c, sample, &slab, y);
         for (int64_t i = 0; i < hl_cells_count(&slab) && st == HALO_OK; i++)
-            if (y[i] > 0) take(&of_class[(int64_t)y[i]], first + i);
+            if (y[i] > 0 && !(c->o.ignores && y[i] == (float)c->o.ignore)) take(&of_class[(int64_t)y[i]], first + i);
     } while (st == HALO_OK && next_slab(n, c->source->info.targets, &slab));
     free(y);
     return st;

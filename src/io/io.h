@@ -144,6 +144,8 @@ typedef struct hl_loader_options {
     double mean, std;      /* of HL_STANDARD; std above 0 */
     double window[2];      /* of HL_CLIP, rising: what becomes 0 and 1, after values beyond are clipped to them */
     int64_t classes;       /* targets must be class numbers from 0 to classes - 1; 0: any number */
+    bool ignores;          /* or this one, of cells that do not count */
+    int64_t ignore;
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */
     bool patch;            /* a sample is a patch of info.ext that is drawn from one by (seed, epoch, sample, number); what lies beyond a small one is 0 */

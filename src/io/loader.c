@@ -178,7 +178,8 @@ static halo_status check_labels(hl_loader *l, int64_t id, float *y)
     char name[160], where[80] = "";
     for (; at < l->values; at++) {
         float whole = rintf(y[at]) + 0.0f; /* -0 is 0 */
-        if (!(whole >= 0 && whole < (float)l->o.classes && fabsf(y[at] - whole) <= 1e-3f)) break;
+        bool known = (whole >= 0 && whole < (float)l->o.classes) || (l->o.ignores && whole == (float)l->o.ignore);
+        if (!known || !(fabsf(y[at] - whole) <= 1e-3f)) break;
         y[at] = whole;
     }
     if (at == l->values) return HALO_OK;

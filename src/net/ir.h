@@ -221,6 +221,8 @@ struct hl_program {
     hl_edge *edge; /* [layers][HL_INPUTS_MAX] */
 
     int target, weight, loss; /* values: targets, sample weights, loss sums */
+    int class_weight, divisor; /* values: of losses of classes whose cells have weights; -1: none have */
+    double *class_weights, *divisors; /* [classes], NULL: 1; [samples] */
     int *param_value;         /* [parameters][HL_MODEL_ARRAYS] */
 
     halo_layout layout, input_layout;
@@ -284,6 +286,13 @@ halo_status hl_mirror_finish(hl_program *p, hl_transfer *t, void *to);
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);
 halo_status hl_statistics_merge(hl_program *p, hl_step *s);
+
+/* weigh.c: weights of cells in losses of classes. The values for them, at the end of `lower`; value of the sums of split samples; before a run with targets: what their labels say,
+ * weight[N] the samples' own. */
+halo_status hl_weigh_prepare(hl_program *p);
+halo_status hl_weigh_sums(hl_program *p, int *value);
+halo_status hl_weigh_labels(hl_program *p, const float *y, const double *weight);
+bool hl_program_weighs(const hl_program *p);
 
 /* -------------------------------------------------------------------------------------- building, in ir.c */
 

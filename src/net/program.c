@@ -126,7 +126,7 @@ void hl_program_destroy(hl_program *p)
     hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
-    void *const owned[] = {p->complete, p->statistics, p->arrival, p->seconds, p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,
+    void *const owned[] = {p->complete, p->class_weights, p->divisors, p->statistics, p->arrival, p->seconds, p->host, p->value, p->step,  p->live,  p->needs, p->y,    p->g,
                            p->aux,  p->stat,  p->stat2, p->early, p->fused, p->pooled, p->unpools, p->edge, p->param_value,
                            p->split, p->g_first, p->other, p->g_other, p->transfer};
     for (size_t i = 0; i < HL_COUNT(owned); i++) free(owned[i]);

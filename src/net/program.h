@@ -71,6 +71,9 @@ typedef struct hl_compile_options {
     bool accumulate;       /* training: steps may add to the gradients of the steps before (hl_step_options.accumulate) */
     halo_loss loss;
     double huber_delta;
+    const hl_words *class_weights; /* of losses of classes: a number for each class; NULL or none: 1. Read while compiling */
+    bool ignores;                  /* and cells of this class number do not count */
+    int64_t ignore;
     hl_plan_mode plan;
     const char *plan_cache; /* file of measured choices, NULL = none */
     size_t memory_limit;    /* 0 = none; else values are made anew in slabs instead of stored until the program fits (economy.c), or HALO_ERR_NOMEM */
@@ -107,7 +110,7 @@ halo_status hl_program_reduce(hl_program *program, hl_reducer *reducer);
  * state and running statistics are averaged. average_now does so at once unless it was just done: before ranks evaluate or save together. Collective. */
 halo_status hl_program_average(hl_program *program, int64_t steps);
 halo_status hl_program_average_now(hl_program *program);
-/* Statistics of batch norms are then those of all ranks, and every run of a program that has such layers is collective (hl_program_merges). */
+/* Statistics of batch norms are then those of all ranks, and so is what weighted losses of classes divide by: every run of a program that has either is collective (hl_program_merges). */
 bool hl_program_merges(const hl_program *program);
 /* Seconds that runs spent on that, all steps since the last reset. */
 double hl_program_merge_seconds(hl_program *program, bool reset);

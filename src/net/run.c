@@ -124,6 +124,7 @@ static halo_status load(hl_program *p, const hl_batch *batch)
     const halo_operand input = hl_input_operand(p);
     HL_TRY(p->dev->ops->upload(p->dev, &input, storage(p, p->y[0]), batch->dtype, batch->x));
     if (batch->y) HL_TRY(load_targets(p, batch->y));
+    if (batch->y) HL_TRY(hl_weigh_labels(p, batch->y, p->host));
     HL_TRY(upload(p, p->weight, HALO_F64, p->host));
     HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
     p->record.first_sample = batch->first_sample;

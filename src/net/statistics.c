@@ -8,6 +8,8 @@
  *     mu = r + a/n,  M2 = q - a^2/n                                                    (Chan, Golub & LeVeque 1983)
  * Backward: A = sum dy and B = sum dy xhat are added, 2 C doubles. The gradients of gamma and beta that follow from them are already those of all ranks:
  * one rank keeps them and the others clear theirs, so that the sum of gradients counts them once. All ranks get equal bits, running statistics included.
+ *
+ * Dice of samples that ranks hold together is made of sums, which are added in the same way.
  */
 #include "net/ir.h"
 
@@ -19,6 +21,9 @@ static bool is_norm(const hl_step *s)
     halo_op_kind k = s->desc.kind;
     return s->kind == HL_STEP_OP && (k == HALO_OP_NORM_STATS || k == HALO_OP_NORM_BWD_STATS || k == HALO_OP_NORM_BWD_APPLY);
 }
+
+/* Of samples that ranks hold together: it is there where the network's output is split. */
+static bool is_loss(const hl_step *s) { return s->kind == HL_STEP_OP && s->desc.kind == HALO_OP_LOSS_SUMS; }
 
 /* Batch norms are of all samples, unless parameters are averaged: then of those of this rank or group. */
 static bool over_data(const hl_program *p, const hl_step *s) { return p->reducer && p->average == 0 && !s->desc.per_sample; }
@@ -43,6 +48,7 @@ halo_status hl_statistics_prepare(hl_program *p)
     const int64_t gathered = hl_grid_group(&p->grid);
     for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
         const hl_step *s = &p->step[i];
+        if (is_loss(s)) most = hl_max64(most, hl_operand_box_elements(&s->desc.t[HALO_STAT2]));
         if (!is_norm(s)) continue;
         int64_t numbers = hl_operand_box_elements(&s->desc.t[HALO_STAT]);
         most = hl_max64(most, s->desc.per_sample ? numbers * (gathered + 1) : 2 * numbers);
@@ -63,8 +69,8 @@ double hl_program_merge_seconds(hl_program *p, bool reset)
 bool hl_program_merges(const hl_program *p)
 {
     for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++)
-        if (is_norm(&p->step[i]) && scope_of(p, &p->step[i])) return true;
-    return false;
+        if (is_loss(&p->step[i]) || (is_norm(&p->step[i]) && scope_of(p, &p->step[i]))) return true;
+    return hl_program_weighs(p) && p->reducer && p->average == 0;
 }
 
 static halo_status download(hl_program *p, const halo_operand *o, const void *from, double *to)
@@ -152,6 +158,7 @@ static halo_status keep_once(hl_program *p, hl_step *s)
 
 static halo_status merge(hl_program *p, hl_step *s)
 {
+    if (s->desc.kind == HALO_OP_LOSS_SUMS) return merge_sums(p, s, p->opt.team->group);
     halo_context *scope = scope_of(p, s);
     if (s->desc.kind == HALO_OP_NORM_BWD_APPLY) return keep_once(p, s);
     if (!scope) return HALO_OK;
@@ -162,7 +169,7 @@ static halo_status merge(hl_program *p, hl_step *s)
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
     const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */
-    if (!is_norm(s) || more) return HALO_OK;
+    if ((!is_norm(s) && !is_loss(s)) || more) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
     double end = hl_now();

@@ -22,6 +22,8 @@ void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_option
     o->rank = (int)run->grid.data_at;
     o->ranks = (int)run->grid.data;
     o->classes = hl_run_classes(run);
+    o->ignores = run->set.ignore_label >= 0;
+    o->ignore = run->set.ignore_label;
 }
 
 /* A rank that failed takes part once more, so that the others do not wait for it: its numbers of values are below 0. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings.h"
 #include "base/file.h"
+#include "tensor/operand.h"
 
 #include <stdio.h>
 
@@ -134,6 +135,10 @@ static const hl_key keys[] = {
         .help = "with data.patch, how evaluate, predict and validations take a volume: in overlapping windows of the patch's size, or as a whole, its extents rounded up to what the network halves; "
                 "auto: whole where memory.limit or the machine's memory has room, and in validations windows"),
     KEY("predict.overlap", HL_SETTING_NUMBER, predict.overlap, .fallback = "0.5", .low = 0, .high = 0.95, .help = "part of a window that the next one has too, at least; where they overlap, windows count by a Gaussian about their middle"),
+    KEY("class_weights", HL_SETTING_WORDS, class_weights, .fallback = "[]",
+        .help = "losses of classes: a weight for each class, such as [0.2, 1, 4]. Cross entropy is the weighted mean over the cells of a step, dice the weighted mean over classes from 1 on; not given: all 1"),
+    KEY("ignore_label", HL_SETTING_INT, ignore_label, .fallback = "none", .none = "none", .low = 0, .high = 1e6,
+        .help = "losses of classes, and their metrics: cells with this class number do not count, such as 255 for what nobody labelled; it may be beyond the network's classes"),
     KEY("huber_delta", HL_SETTING_NUMBER, huber_delta, .fallback = "1", .low = 1e-12, .high = 1e12, .help = "where huber turns from square to linear"),
     KEY("optimizer.name", HL_SETTING_CHOICE, optimizer.name, .fallback = "adam", .choices = "sgd|nesterov|adam|adamw",
         .help = "sgd and nesterov have momentum as Keras defines it (the learning rate is inside)"),
@@ -292,6 +297,18 @@ static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
     return HALO_OK;
 }
 
+static halo_status check_class_weights(halo_context *ctx, const hl_settings *s)
+{
+    double x, sum = 0;
+    const char *unused = s->class_weights.n > 0 ? "class_weights" : s->ignore_label >= 0 ? "ignore_label" : NULL;
+    if (unused && !hl_loss_of_classes((halo_loss)s->loss)) return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has no use: 'loss' is none of classes", unused);
+    for (int i = 0; i < s->class_weights.n; i++) {
+        if (!is_number(s->class_weights.word[i], &x) || x < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'class_weights' has '%s', must be numbers from 0 on, such as [0.2, 1, 4]", s->class_weights.word[i]);
+        sum += x;
+    }
+    return s->class_weights.n == 0 || sum > 0 ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'class_weights' are all 0");
+}
+
 static halo_status check_together(halo_context *ctx, const hl_settings *s)
 {
     if (s->data.split.n > 0 && (*s->data.validation || (*s->data.test && s->data.split.n > 2)))
@@ -307,6 +324,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
+    HL_TRY(check_class_weights(ctx, s));
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));

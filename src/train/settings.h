@@ -75,6 +75,8 @@ typedef struct hl_settings {
         int64_t log_every;
     } train;
     int loss;
+    hl_words class_weights;
+    int64_t ignore_label; /* -1: none */
     double huber_delta;
     struct {
     struct {

@@ -267,7 +267,7 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
 {
     static const halo_layout layouts[] = {HALO_LAYOUTS, HALO_NCDHW, HALO_NDHWC, HALO_NCDHW8C, HALO_NCDHW16C};
     hl_compile_options o = {.batch = set->batch / set->train.accumulate, .training = training, .accumulate = set->train.accumulate > 1, .loss = (halo_loss)set->loss,
-                            .huber_delta = set->huber_delta, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
+                            .huber_delta = set->huber_delta, .class_weights = &set->class_weights, .ignores = set->ignore_label >= 0, .ignore = set->ignore_label, .plan = set->plan == HL_SET_PLAN_FIXED ? HL_PLAN_FIXED : HL_PLAN_MEASURE,
                             .memory_limit = set->memory_limit > 0 ? (size_t)set->memory_limit : 0, .slabs = (int)hl_max64(0, set->memory_slabs), .layout = layouts[set->layout],
                             .split_until = set->parallel.spatial_until};
     return o;

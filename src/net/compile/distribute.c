@@ -95,17 +95,14 @@ static halo_status decide(hl_program *p)
     return HALO_OK;
 }
 
-/* The block of this process, or all. */
-/* Dice has sums over a whole sample before any gradient. */
+/* Relative mse has sums over a whole sample before any gradient. */
 static halo_status check_loss(hl_program *p)
 {
-    if (p->opt.loss == HALO_LOSS_RELATIVE_MSE && p->split[p->net->layers - 1])
-        return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "relative mse is a loss of whole samples, and 'parallel.spatial' cuts the output of network '%s'; 'loss: mse' may be cut", p->net->name);
-    bool whole = p->opt.loss == HALO_LOSS_DICE || p->opt.loss == HALO_LOSS_DICE_CE;
-    if (!whole || !p->split[p->net->layers - 1]) return HALO_OK;
-    return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "dice is a loss of whole samples, and 'parallel.spatial' cuts the output of network '%s'; 'loss: cross_entropy' may be cut", p->net->name);
+    if (p->opt.loss != HALO_LOSS_RELATIVE_MSE || !p->split[p->net->layers - 1]) return HALO_OK;
+    return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "relative mse is a loss of whole samples, and 'parallel.spatial' cuts the output of network '%s'; 'loss: mse' may be cut", p->net->name);
 }
 
+/* The block of this process, or all. */
 static void set_form(const hl_program *p, hl_value *v, bool split)
 {
     v->split = split;

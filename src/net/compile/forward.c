@@ -249,11 +249,32 @@ const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS] = {
     [HL_LAYER_CONV_TRANSPOSE] = forward_fusable, [HL_LAYER_CROP] = hl_forward_crop,
 };
 
+/* The sums that dice is made of, of this process's part of the samples; ranks add them up (statistics.c). */
+static halo_status lower_sums(hl_program *p, int *sums)
+{
+    hl_step *s;
+    HL_TRY(hl_weigh_sums(p, sums));
+    HL_TRY(hl_op_new(p, HALO_OP_LOSS_SUMS, HL_PHASE_LOSS, -1, &s));
+    s->use[HALO_X] = hl_use_of(p->y[p->net->layers - 1]);
+    s->use[HALO_T] = hl_use_of(p->target);
+    s->use[HALO_STAT2] = hl_use_of(*sums);
+    s->desc.ignores = p->opt.ignores;
+    s->desc.ignore = p->opt.ignore;
+    return HALO_OK;
+}
+
 halo_status hl_lower_loss(hl_program *p)
 {
-    int last = p->net->layers - 1;
+    int last = p->net->layers - 1, sums = -1;
     hl_step *s;
+    HL_TRY(hl_weigh_prepare(p));
+    if (p->split[last] && (p->opt.loss == HALO_LOSS_DICE || p->opt.loss == HALO_LOSS_DICE_CE)) HL_TRY(lower_sums(p, &sums));
     HL_TRY(hl_op_new(p, HALO_OP_LOSS, HL_PHASE_LOSS, -1, &s));
+    if (sums >= 0) s->use[HALO_STAT2] = hl_use_of(sums);
+    if (p->class_weights) s->use[HALO_WT] = hl_use_of(p->class_weight);
+    if (p->divisor >= 0) s->use[HALO_X2] = hl_use_of(p->divisor);
+    s->desc.ignores = hl_loss_of_classes(p->opt.loss) && p->opt.ignores;
+    s->desc.ignore = p->opt.ignore;
     s->use[HALO_X] = hl_use_of(p->y[last]);
     s->use[HALO_T] = hl_use_of(p->target);
     s->use[HALO_SW] = hl_use_of(p->weight);

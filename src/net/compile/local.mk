@@ -12,7 +12,7 @@ libhalo_core_la_SOURCES += \
 	src/net/print.c \
 	src/net/program.c src/net/program.h \
 	src/net/reduce.c \
-	src/net/run.c src/net/statistics.c \
+	src/net/run.c src/net/statistics.c src/net/weigh.c \
 	src/net/mirror.c \
 	src/net/transfer.c \
 	src/net/compile/backward.c \
