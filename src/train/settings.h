@@ -74,15 +74,15 @@ typedef struct hl_settings {
         double max_time;
         int64_t log_every;
     } train;
+    struct {
+        int volumes;    /* hl_volumes_setting */
+        double overlap; /* of windows */
+    } predict;
     int loss;
     hl_words class_weights;
     int64_t ignore_label; /* -1: none */
     double huber_delta;
     struct {
-    struct {
-        int volumes;    /* hl_volumes_setting */
-        double overlap; /* of windows */
-    } predict;
         int name, larc;
         double lr, momentum, beta1, beta2, epsilon, weight_decay, dense_decay, trust, clip_norm;
     } optimizer;
