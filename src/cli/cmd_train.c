@@ -15,7 +15,7 @@ static const hl_option options[] = {
 
 static unsigned splits_of(const hl_settings *set)
 {
-    bool validates = set->data.synthetic || *set->data.validation || set->data.split.n > 0;
+    bool validates = set->data.synthetic || *set->data.validation || set->data.split.n > 0 || set->data.folds.count > 0;
     return 1u << HL_TRAIN | (validates ? 1u << HL_VALIDATION : 0);
 }
 

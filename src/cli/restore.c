@@ -56,7 +56,7 @@ static halo_status choose_split(hl_invocation *inv, const hl_settings *set, hl_s
     static const char *const names[] = {"train", "validation", "test"};
     const char *given = hl_option_text(inv, "split");
     if (!given) {
-        *split = *set->data.test || set->data.synthetic || set->data.split.n > 2 ? HL_TEST : *set->data.validation || set->data.split.n > 0 ? HL_VALIDATION : HL_TRAIN;
+        *split = *set->data.test || set->data.synthetic || set->data.split.n > 2 ? HL_TEST : *set->data.validation || set->data.split.n > 0 || set->data.folds.count > 0 ? HL_VALIDATION : HL_TRAIN;
         return HALO_OK;
     }
     for (int i = 0; i < HL_SPLITS; i++)

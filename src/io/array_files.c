@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "io/nifti.h"
+#include "io/scans.h"
 
 /* ------------------------------------------------------------------------------------------------------------- files */
 
@@ -125,6 +127,8 @@ void hl_array_set_init(hl_array_set *s, halo_context *ctx, const char *name, hl_
 {
     *s = (hl_array_set){.ctx = ctx, .count = count};
     snprintf(s->name, sizeof(s->name), "%s", name);
+    s->parts = 1;
+    for (const char *c = strchr(name, ','); c; c = strchr(c + 1, ',')) s->parts++;
     for (int i = 0; i < HL_OPEN_MOST; i++) s->slot[i].file = -1;
 }
 
@@ -133,6 +137,7 @@ void hl_array_set_close(hl_array_set *s)
     for (int i = 0; i < HL_OPEN_MOST; i++)
         if (s->slot[i].file >= 0) hl_array_close(s->slot[i].array);
     hl_files_free(&s->files);
+    hl_files_free(&s->more);
     free(s->first);
     free(s->ext);
     free(s->scratch);
@@ -149,19 +154,59 @@ static hl_array_slot *find_slot(hl_array_set *s, int64_t file)
     return oldest;
 }
 
-halo_status hl_array_set_get(hl_array_set *s, int64_t file, hl_array **array)
+static halo_status open_part(hl_array_set *s, int64_t file, int part, hl_array **array)
 {
-    hl_array_slot *slot = find_slot(s, file);
+    char name[HL_TEXT_MAX];
+    const char *from = s->name, *path = part > 0 && s->more.count ? s->more.path[file * (s->parts - 1) + part - 1] : s->files.path[file];
+    for (int k = 0; k < part && strchr(from, ','); k++) from = strchr(from, ',') + 1;
+    from += strspn(from, " ");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(from, ","), from);
+    return hl_array_open(s->ctx, path, name, s->count, array);
+}
+
+static halo_status get_part(hl_array_set *s, int64_t file, int part, hl_array **array)
+{
+    int64_t index = file + part * s->files.count;
+    hl_array_slot *slot = find_slot(s, index);
     for (int i = 0; i < HL_OPEN_MOST; i++)
-        if (s->slot[i].file >= 0 && s->slot[i].file != file) hl_array_rest(s->slot[i].array);
-    if (slot->file != file) {
+        if (s->slot[i].file >= 0 && s->slot[i].file % s->files.count != file) hl_array_rest(s->slot[i].array);
+    if (slot->file != index) {
         if (slot->file >= 0) hl_array_close(slot->array);
         slot->file = -1;
-        HL_TRY(hl_array_open(s->ctx, s->files.path[file], s->name, s->count, &slot->array));
-        slot->file = file;
+        HL_TRY(open_part(s, file, part, &slot->array));
+        slot->file = index;
     }
     slot->used = ++s->clock;
     *array = slot->array;
+    return HALO_OK;
+}
+
+halo_status hl_array_set_get(hl_array_set *s, int64_t file, hl_array **array) { return get_part(s, file, 0, array); }
+
+static halo_status add_more(hl_array_set *s, size_t *cap, char *path)
+{
+    HL_TRY(hl_grow(s->ctx, &s->more.path, cap, (size_t)s->more.count + 1, sizeof(char *), "file names"));
+    s->more.path[s->more.count++] = path;
+    return HALO_OK;
+}
+
+halo_status hl_array_set_pair(hl_array_set *s, int parts)
+{
+    size_t cap = 0;
+    char **path = s->files.path;
+    int64_t cases = s->files.count / parts;
+    for (int64_t i = 0; i < s->files.count; i += parts)
+        if (hl_scans_channels(path + i, hl_min64(parts, s->files.count - i)) != parts)
+            return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s' begins no case of %d channels _0000, _0001 ...: is a file missing?", path[i], parts);
+    s->more.ctx = s->ctx;
+    for (int64_t i = 0; i < s->files.count; i++) {
+        char *one = path[i];
+        path[i] = NULL;
+        if (i % parts == 0) path[i / parts] = one;
+        else HL_TRY(add_more(s, &cap, one));
+    }
+    s->files.count = cases;
+    s->parts = parts;
     return HALO_OK;
 }
 
@@ -176,13 +221,31 @@ static bool same_type(const hl_array_set *s, const hl_array *a) { return a->type
 
 static bool alike(const hl_array_set *s, const hl_array *a, bool reversed, const hl_array *first_dims)
 {
-    if (a->ndim != s->axes.n || (!s->varied && !same_type(s, a))) return false;
+    if (a->ndim != s->axes.n || (!s->varied && s->parts == 1 && !same_type(s, a))) return false;
     for (int k = 0; k < a->ndim; k++) { /* as their writers number them */
         int64_t n = a->dim[a->reversed ? a->ndim - 1 - k : k], m = first_dims->dim[reversed ? a->ndim - 1 - k : k];
         bool any = s->axes.letter[k] == 'n' || (s->varied && s->axes.letter[k] != 'c');
         if (!any && n != m) return false;
     }
     return true;
+}
+
+/* The others of a file have its extents. */
+static halo_status scan_parts(hl_array_set *s, int64_t file, const hl_view *first)
+{
+    for (int k = 1; k < s->parts; k++) {
+        hl_array *a;
+        hl_view v;
+        char title[512], have[320];
+        HL_TRY(get_part(s, file, k, &a));
+        bool fits = a->ndim == s->axes.n;
+        if (fits) hl_view_set(&v, a, &s->axes);
+        if (!fits || memcmp(v.ext, first->ext, sizeof(v.ext)) != 0)
+            return hl_fail(s->ctx, HALO_ERR_SHAPE, "%s is %s, and cannot be a channel of '%s', which has [%" PRId64 ", %" PRId64 ", %" PRId64 "] (D, H, W)", hl_array_title(a, title, sizeof(title)),
+                           hl_array_describe(a, have, sizeof(have)), hl_base_name(s->files.path[file]), first->ext[2], first->ext[3], first->ext[4]);
+        s->mixed = s->mixed || !same_type(s, a);
+    }
+    return HALO_OK;
 }
 
 halo_status hl_array_set_scan(hl_array_set *s)
@@ -204,7 +267,9 @@ halo_status hl_array_set_scan(hl_array_set *s)
         s->mixed = s->mixed || !same_type(s, a);
         memcpy(s->ext[f], v.ext + 2, sizeof(s->ext[f]));
         if (!hl_add64(s->first[f], v.ext[0], &s->first[f + 1])) return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': more than 2^63 samples", a->path);
+        HL_TRY(scan_parts(s, f, &v));
     }
+    s->view.ext[1] *= s->parts;
     return HALO_OK;
 }
 
@@ -221,10 +286,14 @@ int64_t hl_array_set_file(const hl_array_set *s, int64_t sample)
 
 halo_status hl_array_set_read(hl_array_set *s, int64_t sample, int64_t channels, const hl_cut *cut, halo_dtype to, void *out)
 {
-    int64_t file = hl_array_set_file(s, sample);
-    hl_array *a;
-    hl_view v;
-    HL_TRY(hl_array_set_get(s, file, &a));
-    hl_view_set(&v, a, &s->axes); /* files may differ in their memory order */
-    return hl_view_read(a, &v, sample - s->first[file], channels, cut, to, out, &s->scratch, &s->capacity);
+    int64_t file = hl_array_set_file(s, sample), each = s->view.ext[1] / s->parts, cells = cut->into[0] * cut->into[1] * cut->into[2];
+    for (int k = 0; k < s->parts && k * each < channels; k++) {
+        hl_array *a;
+        hl_view v;
+        char *at = (char *)out + (size_t)(k * each * cells) * hl_dtype_size(to);
+        HL_TRY(get_part(s, file, k, &a));
+        hl_view_set(&v, a, &s->axes); /* files may differ in their memory order */
+        HL_TRY(hl_view_read(a, &v, sample - s->first[file], hl_min64(each, channels - k * each), cut, to, at, &s->scratch, &s->capacity));
+    }
+    return HALO_OK;
 }

@@ -16,14 +16,16 @@ const char *hl_files_deciding(const hl_files *files);
 bool hl_array_files_order_is_plain(const hl_files *files, const char **before, const char **after);
 
 typedef struct hl_array_slot {
-    int64_t file; /* index, -1: free */
+    int64_t file; /* index, of part k of a file that many times the files later; -1: free */
     uint64_t used;
     hl_array *array;
 } hl_array_slot;
 
 typedef struct hl_array_set {
     halo_context *ctx;
-    char name[HL_TEXT_MAX]; /* of the array in each file */
+    char name[HL_TEXT_MAX]; /* of the array in each file; several with commas between them are its parts */
+    int parts;            /* arrays that together are a sample, one behind the other as channels; 1 as a rule */
+    hl_files more;        /* parts 1, 2 ... of each file where they are files of their own: [files, parts - 1]; else none */
     hl_axes axes;         /* n = 0: not known yet */
     hl_files files;
     hl_read_count *count;
@@ -45,6 +47,8 @@ void hl_array_set_close(hl_array_set *set);
 halo_status hl_array_set_get(hl_array_set *set, int64_t file, hl_array **array);
 /* Opens every file once: all have the type and shape of the first, but for the number of samples, and with `varied` for extents and type. Sets first, ext, view and type; the axes are known. */
 halo_status hl_array_set_scan(hl_array_set *set);
+/* Images CASE_0000, CASE_0001 ... are the `parts` channels of a case each: leaves the first of each in files, the others in more. HALO_ERR_SHAPE: a channel is missing. */
+halo_status hl_array_set_pair(hl_array_set *set, int parts);
 /* The file of a sample. */
 int64_t hl_array_set_file(const hl_array_set *set, int64_t sample);
 halo_status hl_array_set_read(hl_array_set *set, int64_t sample, int64_t channels, const hl_cut *cut, halo_dtype to, void *out);

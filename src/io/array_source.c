@@ -10,6 +10,7 @@
 #include "io/array_files.h"
 #include "io/labels.h"
 #include "io/nifti.h"
+#include "io/scans.h"
 #include "base/context.h"
 #include "base/file.h"
 
@@ -430,6 +431,24 @@ static halo_status open_targets(array_source *a, const hl_source_options *o)
 
 /* ----------------------------------------------------------------------------------------------------------- opening */
 
+/* CASE_0000, CASE_0001 ... are the channels of CASE where there is a mask for each case; without masks, where the network takes so many. */
+static halo_status pair_channels(array_source *a, const hl_source_options *o)
+{
+    hl_files *x = &a->x.files, masks = {0};
+    int n = hl_is_nifti(x->path[0]) ? hl_scans_channels(x->path, x->count) : 1;
+    char *path = NULL;
+    if (n == 1) return HALO_OK;
+    bool wanted = expectation(o).ext[0] == n, pairs = wanted, known = false;
+    if (*o->array->y_from) {
+        HL_TRY(find_beside(a->base.ctx, o->path, o->array->y_from, &path));
+        known = exists(path) && hl_array_files_find(a->base.ctx, path, o->array->order, &masks) == HALO_OK;
+        if (known) pairs = masks.count * n == x->count || (wanted && masks.count != x->count);
+        hl_files_free(&masks);
+        free(path);
+    }
+    return pairs ? hl_array_set_pair(&a->x, n) : HALO_OK;
+}
+
 static halo_status open_first(array_source *a, const hl_source_options *o)
 {
     hl_array *array;
@@ -437,6 +456,7 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     char title[512], shape[384];
     expected e = expectation(o);
     HL_TRY(hl_array_files_find(a->base.ctx, o->path, o->array->order, &a->x.files));
+    HL_TRY(pair_channels(a, o));
     HL_TRY(hl_array_set_get(&a->x, 0, &array));
     HL_TRY(set_axes(&a->x, array, "data.x.axes", &o->array->x_axes, &e));
     HL_TRY(hl_array_set_scan(&a->x));

@@ -13,6 +13,7 @@ libhalo_core_la_SOURCES += \
 	src/io/crc32c.c src/io/crc32c.h \
 	src/io/cutter.c src/io/cutter.h \
 	src/io/files.c src/io/files.h \
+	src/io/folds.c src/io/folds.h \
 	src/io/cells.c src/io/cells.h \
 	src/io/h5.c src/io/h5.h \
 	src/io/h5_array.c \

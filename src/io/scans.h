@@ -36,6 +36,8 @@ halo_status hl_scans_find(halo_context *ctx, const char *images, const char *mas
 /* A data set as nnU-Net has it: dataset.json, imagesTr/CASE_0000.nii.gz ..., labelsTr/CASE.nii.gz. */
 halo_status hl_scans_find_nnunet(halo_context *ctx, const char *directory, hl_scans *scans);
 void hl_scans_free(hl_scans *scans);
+/* How many of these files, sorted by name, are the channels of the first case: their names end in _0000, _0001 ... and else are one. 1: it is an image for itself. */
+int hl_scans_channels(char *const *path, int64_t count);
 
 typedef struct hl_scan_packing {
     double spacing[3]; /* D H W, mm, to which all are resampled; 0: as it is */

@@ -59,15 +59,14 @@ static halo_status pair_up(hl_scans *s, const hl_files *images, const hl_files *
     return HALO_OK;
 }
 
-/* How many of the first images end in _0000, _0001 ... and else have one name. */
-static int count_channels(const hl_files *images)
+int hl_scans_channels(char *const *path, int64_t count)
 {
     char first[256], other[256], end[16];
     int n = 1;
-    hl_nifti_case(images->path[0], first, sizeof(first));
-    for (; n < images->count && n < 10000; n++) {
+    hl_nifti_case(path[0], first, sizeof(first));
+    for (; n < count && n < 10000; n++) {
         snprintf(end, sizeof(end), "_%04d", n);
-        hl_nifti_case(images->path[n], other, sizeof(other));
+        hl_nifti_case(path[n], other, sizeof(other));
         size_t length = strlen(first);
         if (strncmp(first, other, length) != 0 || strcmp(other + length, end) != 0) break;
     }
@@ -77,7 +76,7 @@ static int count_channels(const hl_files *images)
 static halo_status find_both(hl_scans *s, const hl_files *images, const hl_files *masks)
 {
     s->channels = 1;
-    if (masks && masks->count != images->count) s->channels = count_channels(images);
+    if (masks && masks->count != images->count) s->channels = hl_scans_channels(images->path, images->count);
     if (!masks || masks->count * s->channels == images->count) return pair_up(s, images, masks);
     return hl_fail(s->ctx, HALO_ERR_SHAPE, "%" PRId64 " image%s from '%s' on and %" PRId64 " mask%s from '%s' on: each image, or each CASE_0000, CASE_0001 ..., needs one", images->count,
                    HL_S(images->count), images->path[0], masks->count, HL_S(masks->count), masks->path[0]);

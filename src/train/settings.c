@@ -74,6 +74,11 @@ static const hl_key keys[] = {
         .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
     KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "cut each volume into sub-volumes of this size; splits go by universe"),
+    KEY("data.folds.count", HL_SETTING_INT, data.folds.count, .fallback = "none", .none = "none", .low = 2, .high = 1e6,
+        .help = "cross-validation: the patients of data.train are dealt into so many folds by their names, and those of one are the validation data: {count: 5, use: 0}"),
+    KEY("data.folds.use", HL_SETTING_INT, data.folds.use, .fallback = "0", .low = 0, .high = 1e6, .help = "which fold is held out, from 0"),
+    KEY("data.folds.patient", HL_SETTING_TEXT, data.folds.patient, .fallback = "none", .none = "none",
+        .help = "a patient is a case's name up to this text, such as _ of p07_scan2; none: each case is a patient, or each group of a file that has groups"),
     KEY("data.patch", HL_SETTING_SIZE, data.patch, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "train on patches of this size, drawn by (seed, epoch, sample), of volumes that may all differ in their extents; what is beyond a smaller one is 0. Evaluation and "
                 "prediction are of whole volumes"),
@@ -94,7 +99,7 @@ static const hl_key keys[] = {
     KEY("data.samples", HL_SETTING_INT, data.samples, .fallback = "64", .low = 1, .high = MOST, .help = "how many synthetic samples"),
     KEY("data.prefetch", HL_SETTING_INT, data.prefetch, .fallback = "2", .low = 0, .high = 1024, .help = "batches read ahead by the reading thread"),
     KEY("data.x.path", HL_SETTING_TEXT, data.x.path, .fallback = "none", .none = "none",
-        .help = "files that were not written for halo: the dataset of an HDF5 file (/a/b) or the member of an NPZ file that has the volumes; none: the only one there is"),
+        .help = "files that were not written for halo: the dataset of an HDF5 file (/a/b) or the member of an NPZ file that has the volumes; none: the only one there is; several with commas between them are channels: /t1,/t2"),
     KEY("data.x.axes", HL_SETTING_WORDS, data.x.axes, .fallback = "[]", .choices = "n|c|d|h|w",
         .help = "what its axes are, such as [d, h, w, c]: n sample, c channel, d, h, w; a repeated c is flattened into channels; a file without n is one sample. Not given: [d, h, w] "
                 "of three axes, [h, w] of two, and of NIfTI images what they are"),
@@ -277,6 +282,16 @@ static halo_status check_patch(halo_context *ctx, const hl_settings *s)
 {
     const int64_t *p = s->data.patch;
     if (p[0] <= 0)
+static halo_status check_folds(halo_context *ctx, const hl_settings *s)
+{
+    if (s->data.folds.count <= 0)
+        return s->data.folds.use > 0 || *s->data.folds.patient ? hl_fail(ctx, HALO_ERR_USAGE, "'data.folds.%s' has no use without 'data.folds.count'", s->data.folds.use > 0 ? "use" : "patient") : HALO_OK;
+    if (s->data.folds.use >= s->data.folds.count)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds.use' is %" PRId64 ", but the %" PRId64 " folds of 'data.folds.count' are numbered from 0", s->data.folds.use, s->data.folds.count);
+    if (s->data.split.n == 0 && !*s->data.validation) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds' takes the validation data out of 'data.train': leave 'data.%s' out", *s->data.validation ? "validation" : "split");
+}
+
         return s->data.patches > 1 || s->data.foreground > 0 ? hl_fail(ctx, HALO_ERR_USAGE, "'data.%s' has no use without 'data.patch'", s->data.patches > 1 ? "patches" : "foreground") : HALO_OK;
     if (s->data.crop[0] > 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.crop' cuts all of a volume, 'data.patch' draws parts of it: leave one of them out");
     if (s->data.synthetic) return hl_fail(ctx, HALO_ERR_USAGE, "'data.patch' is of volumes in files: with 'data.synthetic' set 'size'");
@@ -332,6 +347,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
 }
 
 bool hl_is_zoo_name(const char *name)
+    HL_TRY(check_folds(ctx, s));
 {
     for (int i = 0; halo_network_zoo_name(i); i++)
         if (strcmp(halo_network_zoo_name(i), name) == 0) return true;

@@ -57,6 +57,10 @@ typedef struct hl_settings {
         hl_words transform, zscore, window, split;
         int augment;
         bool synthetic;
+        struct {
+            int64_t count, use; /* count -1: none */
+            char patient[HL_TEXT_MAX];
+        } folds;
         int64_t samples, prefetch;
         struct {
             char path[HL_TEXT_MAX], from[HL_TEXT_MAX]; /* from: of y alone */

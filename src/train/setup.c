@@ -2,6 +2,7 @@
 /* setup.c -- from settings to a run: context, data, network, model, programs. */
 #include "base/file.h"
 #include "base/topology.h"
+#include "io/folds.h"
 #include "net/graph.h"
 #include "train/run.h"
 #include "train/shapes.h"
@@ -115,9 +116,19 @@ static halo_status sizes_of_network(hl_run *run, hl_source_options *o)
 static halo_status open_source(hl_run *run, hl_split split)
 {
     static const char *const names[] = {"data.train", "data.validation", "data.test"};
+/* Training and validation data are those of data.train that are not, and that are, in the fold. */
+static bool folded(const hl_settings *set, hl_split split) { return set->data.folds.count > 0 && split != HL_TEST; }
+
+static halo_status take_fold(hl_run *run, hl_split split)
+{
+    const hl_settings *set = &run->set;
+    hl_folds folds = {.count = set->data.folds.count, .use = set->data.folds.use, .patient = set->data.folds.patient};
+    return folded(set, split) && !set->data.synthetic ? hl_fold_open(run->source[split], &folds, split == HL_VALIDATION, &run->source[split]) : HALO_OK;
+}
+
     const hl_settings *set = &run->set;
     const hl_source *first = run->source[HL_TRAIN]; /* the others must look like it */
-    hl_source_options o = {.path = path_of(set, split), .format = set->data.format, .synthetic = set->data.synthetic,
+    hl_source_options o = {.path = path_of(set, folded(set, split) ? HL_TRAIN : split), .format = set->data.format, .synthetic = set->data.synthetic,
                            .synthetic_samples = set->data.samples, .seed = (uint64_t)set->seed + (uint64_t)split};
     if (!*o.path && !set->data.synthetic && (set->data.split.n == 0 || !*set->data.train)) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
     if (*o.path && set->data.synthetic) HL_WARN(run->ctx, "'data.synthetic' is true: '%s' of '%s' is not read", o.path, names[split]);
@@ -131,7 +142,8 @@ static halo_status open_source(hl_run *run, hl_split split)
     o.outputs = first ? first->info.targets : set->outputs > 0 && !of_classes(set) ? set->outputs : 0;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
     HL_TRY(split_range(run, split, &o));
-    return hl_source_open(run->ctx, &o, &run->source[split]);
+    HL_TRY(hl_source_open(run->ctx, &o, &run->source[split]));
+    return take_fold(run, split);
 }
 
 static halo_status open_sources(hl_run *run, unsigned splits)
@@ -200,9 +212,18 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
 /* Of classes the network has logits, an output each, and the data one number for all of them. */
 static halo_status check_classes(const hl_run *run, const hl_source_info *info, const int64_t out[4])
 {
+void hl_class_name(const hl_settings *set, int k, char *out, size_t size)
+{
+    if (k < set->data.classes.n) snprintf(out, size, "%s", set->data.classes.word[k]);
+    else snprintf(out, size, "%d", k);
+}
+
     if (out[0] < 2)
         return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each class, two at least", run->net->name);
     if (info->targets == 1 && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
+    const hl_words *names = &run->set.data.classes;
+    if (names->n > 0 && names->n != out[0])
+        return hl_fail(run->ctx, HALO_ERR_USAGE, "'data.classes' names %d class%s, but network '%s' has %" PRId64 " outputs, one for each class", names->n, names->n == 1 ? "" : "es", run->net->name, out[0]);
     return hl_fail(run->ctx, HALO_ERR_SHAPE,
                    "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", logits of %" PRId64 " classes, so that targets must be 1 x %" PRId64
                    " x %" PRId64 " x %" PRId64 ", but are %d x %" PRId64 " x %" PRId64 " x %" PRId64 " (C D H W)",

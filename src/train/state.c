@@ -208,7 +208,7 @@ static halo_status check_network(hl_run *run, hl_ckpt *file, const char *path)
 /* Settings that decide the stream of samples and the schedule: another value would not continue the same run. */
 static halo_status compare_settings(hl_run *run, const char *path, const hl_settings *then)
 {
-    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop", "data.patch", "data.patches", "data.foreground"};
+    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop", "data.patch", "data.patches", "data.foreground", "data.folds.count", "data.folds.use", "data.folds.patient"};
     hl_keys keys = hl_settings_keys();
     halo_status st = HALO_OK;
     for (size_t i = 0; i < keys.n && st == HALO_OK; i++)
