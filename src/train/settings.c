@@ -70,15 +70,15 @@ static const hl_key keys[] = {
     KEY("data.test", HL_SETTING_TEXT, data.test, .fallback = "none", .none = "none", .help = "held-out data for evaluate and predict"),
     KEY("data.split", HL_SETTING_WORDS, data.split, .fallback = "[]",
         .help = "cut data.train itself into training, validation and test: [0.8, 0.1, 0.1]; whole universes in the order of their names"),
-    KEY("data.format", HL_SETTING_TEXT, data.format, .fallback = "auto",
-        .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
-    KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
-        .help = "cut each volume into sub-volumes of this size; splits go by universe"),
     KEY("data.folds.count", HL_SETTING_INT, data.folds.count, .fallback = "none", .none = "none", .low = 2, .high = 1e6,
         .help = "cross-validation: the patients of data.train are dealt into so many folds by their names, and those of one are the validation data: {count: 5, use: 0}"),
     KEY("data.folds.use", HL_SETTING_INT, data.folds.use, .fallback = "0", .low = 0, .high = 1e6, .help = "which fold is held out, from 0"),
     KEY("data.folds.patient", HL_SETTING_TEXT, data.folds.patient, .fallback = "none", .none = "none",
         .help = "a patient is a case's name up to this text, such as _ of p07_scan2; none: each case is a patient, or each group of a file that has groups"),
+    KEY("data.format", HL_SETTING_TEXT, data.format, .fallback = "auto",
+        .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
+    KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
+        .help = "cut each volume into sub-volumes of this size; splits go by universe"),
     KEY("data.patch", HL_SETTING_SIZE, data.patch, .fallback = "none", .none = "none", .low = 1, .high = MOST,
         .help = "train on patches of this size, drawn by (seed, epoch, sample), of volumes that may all differ in their extents; what is beyond a smaller one is 0. Evaluation and "
                 "prediction are of whole volumes"),
@@ -132,14 +132,14 @@ static const hl_key keys[] = {
     KEY("train.validate_every", HL_SETTING_INT, train.validate_every, .fallback = "1", .low = 1, .high = MOST, .help = "validate after this many epochs"),
     KEY("train.log_every", HL_SETTING_INT, train.log_every, .fallback = "20", .low = 1, .high = MOST,
         .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),
-    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce|relative_mse",
-        .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "
-                "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both; relative_mse: a sample's squared error over the sum of squares of its "
-                "targets"),
     KEY("predict.volumes", HL_SETTING_CHOICE, predict.volumes, .fallback = "auto", .choices = "auto|windows|whole",
         .help = "with data.patch, how evaluate, predict and validations take a volume: in overlapping windows of the patch's size, or as a whole, its extents rounded up to what the network halves; "
                 "auto: whole where memory.limit or the machine's memory has room, and in validations windows"),
     KEY("predict.overlap", HL_SETTING_NUMBER, predict.overlap, .fallback = "0.5", .low = 0, .high = 0.95, .help = "part of a window that the next one has too, at least; where they overlap, windows count by a Gaussian about their middle"),
+    KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce|relative_mse",
+        .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "
+                "number per voxel of the output, or per sample; dice: of classes too, 1 - the mean over classes 1 to C - 1 of the soft Dice of each sample; dice_ce: the sum of both; relative_mse: a sample's squared error over the sum of squares of its "
+                "targets"),
     KEY("class_weights", HL_SETTING_WORDS, class_weights, .fallback = "[]",
         .help = "losses of classes: a weight for each class, such as [0.2, 1, 4]. Cross entropy is the weighted mean over the cells of a step, dice the weighted mean over classes from 1 on; not given: all 1"),
     KEY("ignore_label", HL_SETTING_INT, ignore_label, .fallback = "none", .none = "none", .low = 0, .high = 1e6,
@@ -278,10 +278,6 @@ static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
     return HALO_OK;
 }
 
-static halo_status check_patch(halo_context *ctx, const hl_settings *s)
-{
-    const int64_t *p = s->data.patch;
-    if (p[0] <= 0)
 static halo_status check_folds(halo_context *ctx, const hl_settings *s)
 {
     if (s->data.folds.count <= 0)
@@ -292,6 +288,10 @@ static halo_status check_folds(halo_context *ctx, const hl_settings *s)
     return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds' takes the validation data out of 'data.train': leave 'data.%s' out", *s->data.validation ? "validation" : "split");
 }
 
+static halo_status check_patch(halo_context *ctx, const hl_settings *s)
+{
+    const int64_t *p = s->data.patch;
+    if (p[0] <= 0)
         return s->data.patches > 1 || s->data.foreground > 0 ? hl_fail(ctx, HALO_ERR_USAGE, "'data.%s' has no use without 'data.patch'", s->data.patches > 1 ? "patches" : "foreground") : HALO_OK;
     if (s->data.crop[0] > 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.crop' cuts all of a volume, 'data.patch' draws parts of it: leave one of them out");
     if (s->data.synthetic) return hl_fail(ctx, HALO_ERR_USAGE, "'data.patch' is of volumes in files: with 'data.synthetic' set 'size'");
@@ -343,11 +343,11 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));
+    HL_TRY(check_folds(ctx, s));
     return check_split(ctx, &s->data.split);
 }
 
 bool hl_is_zoo_name(const char *name)
-    HL_TRY(check_folds(ctx, s));
 {
     for (int i = 0; halo_network_zoo_name(i); i++)
         if (strcmp(halo_network_zoo_name(i), name) == 0) return true;

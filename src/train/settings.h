@@ -54,13 +54,13 @@ typedef struct hl_settings {
         int64_t crop[3], patch[3], patches; /* 0: none */
         double foreground;                  /* -1: as the loss is */
         hl_words classes;                   /* names; none: not given */
-        hl_words transform, zscore, window, split;
-        int augment;
-        bool synthetic;
         struct {
             int64_t count, use; /* count -1: none */
             char patient[HL_TEXT_MAX];
         } folds;
+        hl_words transform, zscore, window, split;
+        int augment;
+        bool synthetic;
         int64_t samples, prefetch;
         struct {
             char path[HL_TEXT_MAX], from[HL_TEXT_MAX]; /* from: of y alone */

@@ -113,9 +113,6 @@ static halo_status sizes_of_network(hl_run *run, hl_source_options *o)
     return HALO_OK;
 }
 
-static halo_status open_source(hl_run *run, hl_split split)
-{
-    static const char *const names[] = {"data.train", "data.validation", "data.test"};
 /* Training and validation data are those of data.train that are not, and that are, in the fold. */
 static bool folded(const hl_settings *set, hl_split split) { return set->data.folds.count > 0 && split != HL_TEST; }
 
@@ -126,6 +123,9 @@ static halo_status take_fold(hl_run *run, hl_split split)
     return folded(set, split) && !set->data.synthetic ? hl_fold_open(run->source[split], &folds, split == HL_VALIDATION, &run->source[split]) : HALO_OK;
 }
 
+static halo_status open_source(hl_run *run, hl_split split)
+{
+    static const char *const names[] = {"data.train", "data.validation", "data.test"};
     const hl_settings *set = &run->set;
     const hl_source *first = run->source[HL_TRAIN]; /* the others must look like it */
     hl_source_options o = {.path = path_of(set, folded(set, split) ? HL_TRAIN : split), .format = set->data.format, .synthetic = set->data.synthetic,
@@ -209,21 +209,21 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
-/* Of classes the network has logits, an output each, and the data one number for all of them. */
-static halo_status check_classes(const hl_run *run, const hl_source_info *info, const int64_t out[4])
-{
 void hl_class_name(const hl_settings *set, int k, char *out, size_t size)
 {
     if (k < set->data.classes.n) snprintf(out, size, "%s", set->data.classes.word[k]);
     else snprintf(out, size, "%d", k);
 }
 
-    if (out[0] < 2)
-        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each class, two at least", run->net->name);
-    if (info->targets == 1 && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
+/* Of classes the network has logits, an output each, and the data one number for all of them. */
+static halo_status check_classes(const hl_run *run, const hl_source_info *info, const int64_t out[4])
+{
     const hl_words *names = &run->set.data.classes;
     if (names->n > 0 && names->n != out[0])
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'data.classes' names %d class%s, but network '%s' has %" PRId64 " outputs, one for each class", names->n, names->n == 1 ? "" : "es", run->net->name, out[0]);
+    if (out[0] < 2)
+        return hl_fail(run->ctx, HALO_ERR_SHAPE, "network '%s' has 1 output: a loss of classes needs one for each class, two at least", run->net->name);
+    if (info->targets == 1 && memcmp(out + 1, info->target_ext, sizeof(info->target_ext)) == 0) return HALO_OK;
     return hl_fail(run->ctx, HALO_ERR_SHAPE,
                    "network '%s' ends in %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 ", logits of %" PRId64 " classes, so that targets must be 1 x %" PRId64
                    " x %" PRId64 " x %" PRId64 ", but are %d x %" PRId64 " x %" PRId64 " x %" PRId64 " (C D H W)",
@@ -552,9 +552,9 @@ void hl_run_destroy(hl_run *run)
 {
     if (!run) return;
     hl_reducer_destroy(run->reducer);
+    hl_shapes_free(run->shapes);
     hl_program_destroy(run->train);
     hl_program_destroy(run->eval);
-    hl_shapes_free(run->shapes);
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
