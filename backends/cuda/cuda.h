@@ -38,7 +38,7 @@ typedef struct hl_cuda_device {
     cublasHandle_t blas;
     void *blas_workspace;
     halo_step_record *record, seen; /* on the device, and what was written there last */
-    bool recorded;
+    bool recorded, capturing;
     bool tf32, any_order;
     int64_t most_elements; /* of a tensor that is given to cuDNN */
     size_t workspace;      /* most bytes of an algorithm's workspace */
@@ -78,6 +78,7 @@ halo_status hl_cuda_here(const hl_cuda_device *dev);
 halo_status hl_cuda_examine(halo_context *ctx, int *devices);
 halo_status hl_cuda_examine_device(halo_context *ctx, int index, int *major, int *minor, char *name, size_t size);
 void hl_cuda_libraries(char *out, size_t size);
+void hl_cuda_dnn_version(char *out, size_t size);
 
 /* memory.c, transfer.c: as in halo_device_ops. */
 halo_status hl_cuda_alloc(halo_device *dev, size_t bytes, void **ptr);
@@ -89,6 +90,12 @@ halo_status hl_cuda_upload(halo_device *dev, const halo_operand *op, void *ptr, 
 halo_status hl_cuda_download(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host);
 halo_status hl_cuda_stages_make(hl_cuda_device *dev);
 void hl_cuda_stages_free(hl_cuda_device *dev);
+
+/* recording.c: record, stop, replay, forget of halo_device_ops. */
+halo_status hl_cuda_record_begin(halo_device *dev);
+halo_status hl_cuda_record_end(halo_device *dev, halo_recording **recording);
+halo_status hl_cuda_replay(halo_device *dev, halo_recording *recording, const halo_step_record *step);
+void hl_cuda_forget(halo_device *dev, halo_recording *recording);
 
 /* record.c: the device's copy of a step record, written on `compute` when it is another one than last time. NULL gives zeros. */
 halo_status hl_cuda_record(hl_cuda_device *dev, const halo_step_record *record, const halo_step_record **out);
@@ -145,7 +152,8 @@ extern const halo_op_class hl_cuda_norm_stats, hl_cuda_norm_apply, hl_cuda_norm_
 extern const halo_op_class hl_cuda_act_fwd, hl_cuda_act_bwd, hl_cuda_add, hl_cuda_dropout;
 extern const halo_op_class hl_cuda_copy, hl_cuda_cast, hl_cuda_margin, hl_cuda_flatten, hl_cuda_unflatten;
 extern const halo_op_class hl_cuda_linear_fwd, hl_cuda_linear_bwd_data, hl_cuda_linear_bwd_weights;
-extern const halo_op_class hl_cuda_loss, hl_cuda_sumsq, hl_cuda_update;
+extern const halo_op_class hl_cuda_loss, hl_cuda_loss_sums_class, hl_cuda_sumsq, hl_cuda_update;
+extern const halo_op_class hl_cuda_upsample_fwd, hl_cuda_upsample_bwd;
 
 /* Between two boxes of equal extents, any types and layouts (copy.c). */
 struct hl_copying hl_cuda_copying(const halo_operand *from, const halo_operand *to);

@@ -102,6 +102,9 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_LINEAR_BWD_WEIGHTS] = &hl_cuda_linear_bwd_weights,
     [HALO_OP_DROPOUT] = &hl_cuda_dropout,
     [HALO_OP_LOSS] = &hl_cuda_loss,
+    [HALO_OP_LOSS_SUMS] = &hl_cuda_loss_sums_class,
+    [HALO_OP_UPSAMPLE_FWD] = &hl_cuda_upsample_fwd,
+    [HALO_OP_UPSAMPLE_BWD] = &hl_cuda_upsample_bwd,
     [HALO_OP_SUMSQ] = &hl_cuda_sumsq,
     [HALO_OP_UPDATE] = &hl_cuda_update,
     [HALO_OP_CAST] = &hl_cuda_cast,
@@ -124,7 +127,10 @@ static void describe(halo_device *device, halo_device_info *info)
 {
     const hl_cuda_device *dev = hl_cuda(device);
     *info = (halo_device_info){.threads = 1};
-    snprintf(info->name, sizeof(info->name), "cuda %s, sm_%d%d%s", dev->name, dev->major, dev->minor, precision_of(dev));
+    /* Measured choices are kept under this name: it has all that they depend on */
+    char dnn[24];
+    hl_cuda_dnn_version(dnn, sizeof(dnn));
+    snprintf(info->name, sizeof(info->name), "cuda %.60s, sm_%d%d, cuDNN %s%s%s", dev->name, dev->major, dev->minor, dnn, precision_of(dev), dev->any_order ? ", any order" : "");
     hl_cuda_libraries(info->details, sizeof(info->details));
     snprintf(info->isa, sizeof(info->isa), "sm_%d%d", dev->major, dev->minor);
     snprintf(info->placement, sizeof(info->placement), "device %d of this process", dev->index);
@@ -163,6 +169,10 @@ static const halo_device_ops device_ops = {
     .leave = enter,
     .describe = describe,
     .close = close_device,
+    .record = hl_cuda_record_begin,
+    .stop = hl_cuda_record_end,
+    .replay = hl_cuda_replay,
+    .forget = hl_cuda_forget,
 };
 
 /* Tensor cores take 16-bit operands with channels last as they lie; f32 is at home in the plain order. */

@@ -79,12 +79,19 @@ halo_status hl_cuda_examine_device(halo_context *ctx, int index, int *major, int
     return HALO_OK;
 }
 
+void hl_cuda_dnn_version(char *out, size_t size)
+{
+    size_t dnn = cudnnGetVersion(), major = dnn >= 90000 ? 10000 : 1000;
+    snprintf(out, size, "%zu.%zu.%zu", dnn / major, dnn % major / 100, dnn % 100);
+}
+
 void hl_cuda_libraries(char *out, size_t size)
 {
-    size_t dnn = cudnnGetVersion();
-    int runtime = 0, driver = 0, small = dnn >= 90000;
+    char dnn[24];
+    int runtime = 0, driver = 0;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
-    snprintf(out, size, "CUDA %d.%d (driver up to %d.%d), cuDNN %zu.%zu.%zu, cuBLAS %d.%d, compiled for sm_%s", runtime / 1000, runtime % 1000 / 10, driver / 1000,
-             driver % 1000 / 10, dnn / (small ? 10000 : 1000), dnn % (small ? 10000 : 1000) / 100, dnn % 100, CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, HL_CUDA_ARCHS);
+    hl_cuda_dnn_version(dnn, sizeof(dnn));
+    snprintf(out, size, "CUDA %d.%d (driver up to %d.%d), cuDNN %s, cuBLAS %d.%d, compiled for sm_%s", runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, dnn,
+             CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, HL_CUDA_ARCHS);
 }

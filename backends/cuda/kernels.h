@@ -88,10 +88,10 @@ typedef struct hl_groups {
     int64_t groups, minor, parts, major_step[HL_CELL_OPERANDS], minor_step[HL_CELL_OPERANDS];
     int64_t samples; /* outermost dimension of cells, where a record's padding shortens it; 0: it does not */
 } hl_groups;
-enum { HL_GROUP_SUMS = 2 }; /* doubles of scratch per group and part */
+enum { HL_GROUP_SUMS = 3 }; /* doubles of scratch per group and part */
 
-/* reduce.cu: stat[0] = sum of squares, [1] = not finite; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
-cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat);
+/* reduce.cu: stat[0] = sum of squares, [1] = not finite, [2], where `values` is 3, the largest finite magnitude; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
+cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, int values, double *stat);
 cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, halo_dtype sum_type, void *sum, int accumulate);
 
 /* norm.cu */
@@ -114,14 +114,33 @@ cudaError_t hl_cuda_norm_back_write(cudaStream_t stream, halo_dtype type, const 
                                     const halo_step_record *record);
 cudaError_t hl_cuda_norm_back_vectors(cudaStream_t stream, const hl_norming *n, const double *stat2, float *dw, float *db);
 
-/* loss.cu: groups are samples; operands x, t, dx. partial: [samples][parts][HL_GROUP_SUMS]; stat is added to */
+/* loss.cu: groups are samples; operands x, t, dx. t_type: type or f32; stat is added to (hl_cuda_lose) or becomes the sums (hl_cuda_loss_sums) */
 typedef struct hl_losing {
     halo_loss loss;
-    double delta, targets;
-    int64_t classes, x_step, dx_step; /* cross entropy: channels and their strides */
+    double delta, targets, part; /* part: of a sample that this is */
+    double least;                /* relative mse: of the mean square of targets */
+    int of_classes, dice, entropy, ignores;
+    float ignore;
+    int64_t classes, x_step, dx_step; /* classes: channels and their strides */
 } hl_losing;
-cudaError_t hl_cuda_lose(cudaStream_t stream, halo_dtype type, const hl_groups *g, const hl_losing *l, const void *x, const void *t, const double *weight, void *dx, double *partial,
-                         double *stat, const halo_step_record *record);
+typedef struct hl_loss_memory {
+    const void *x, *t;
+    const double *weight, *of_class, *divisor, *given; /* as roles SW, WT, X2, STAT2 of a loss; NULL where absent */
+    void *dx, *scratch;
+    double *stat;
+} hl_loss_memory;
+size_t hl_cuda_loss_bytes(const hl_groups *g, const hl_losing *l);
+cudaError_t hl_cuda_lose(cudaStream_t stream, halo_dtype type, halo_dtype t_type, const hl_groups *g, const hl_losing *l, const hl_loss_memory *m, const halo_step_record *record);
+cudaError_t hl_cuda_loss_sums(cudaStream_t stream, halo_dtype type, halo_dtype t_type, const hl_groups *g, const hl_losing *l, const hl_loss_memory *m);
+
+/* upsample.cu: places of y (forward) or dx (backward); per axis as in tensor/upsample.h; lo, hi: cells of dy that are there */
+typedef struct hl_upsampling {
+    hl_cells places;
+    hl_view x, y; /* dx, dy backward */
+    int64_t stride[3], pad_lo[3], volume[3][2], lo[3], hi[3];
+} hl_upsampling;
+cudaError_t hl_cuda_upsample_forward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *x, void *y);
+cudaError_t hl_cuda_upsample_backward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *dy, void *dx, int accumulate);
 
 /* update.cu. scratch: HL_UPDATE_CONSTANTS floats, then `blocks` doubles */
 enum { HL_UPDATE_CONSTANTS = 16, HL_UPDATE_BLOCKS = 1024 };

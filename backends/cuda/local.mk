@@ -28,8 +28,10 @@ cuda_sources_besides_transfer = \
 	backends/cuda/pointwise.c \
 	backends/cuda/pool.c \
 	backends/cuda/record.c \
+	backends/cuda/recording.c \
 	backends/cuda/reduce.c \
 	backends/cuda/update.c \
+	backends/cuda/upsample.c \
 	src/base/log.c \
 	src/base/memory.c \
 	src/base/status.c \
@@ -45,7 +47,8 @@ cuda_kernels = \
 	backends/cuda/pool.cu \
 	backends/cuda/record.cu \
 	backends/cuda/reduce.cu \
-	backends/cuda/update.cu
+	backends/cuda/update.cu \
+	backends/cuda/upsample.cu
 
 EXTRA_DIST += $(cuda_kernels) backends/cuda/kernel.h backends/cuda/words.cuh
 

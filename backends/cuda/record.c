@@ -10,11 +10,12 @@ halo_status hl_cuda_record(hl_cuda_device *dev, const halo_step_record *record, 
 {
     static const halo_step_record none;
     const halo_step_record *r = record ? record : &none;
+    *out = dev->record;
+    if (dev->capturing) return HALO_OK; /* it is there before the graph is launched */
     if (!dev->recorded || memcmp(r, &dev->seen, sizeof(*r)) != 0) {
         HL_CUDA(dev, hl_cuda_put_record(dev->compute, dev->record, r));
         dev->seen = *r;
         dev->recorded = true;
     }
-    *out = dev->record;
     return HALO_OK;
 }

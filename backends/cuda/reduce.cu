@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.cu -- sums over groups of cells: squares with a count of what is not finite, and plain sums. Blocks leave their parts, one thread per group adds them. */
+/* reduce.cu -- sums over groups of cells: squares with a count of what is not finite and the largest of the rest, and plain sums. Blocks leave their parts, one thread per group adds them. */
 #include "words.cuh"
 
 template <class T> HL_KERNEL(HL_BLOCK) square_parts(hl_groups g, const T *x, double *partial)
 {
     HL_SHARED(double, shared, HL_BLOCK * 2);
-    double v[2] = {0, 0};
+    double v[2] = {0, 0}, *to = partial + blockIdx.x * HL_GROUP_SUMS;
+    float most = 0;
     int64_t end = hl_part_end(g, g.cells.total);
     for (int64_t i = hl_part_begin(g, g.cells.total) + threadIdx.x; i < end; i += HL_BLOCK) {
         float a = hl_load(x, hl_at<1>(g.cells, i).a[0]);
         v[0] += (double)a * a;
         v[1] += !isfinite(a);
+        if (isfinite(a)) most = fmaxf(most, fabsf(a));
     }
     hl_block_sum<2>(v, shared);
-    if (threadIdx.x == 0) partial[blockIdx.x * HL_GROUP_SUMS] = v[0], partial[blockIdx.x * HL_GROUP_SUMS + 1] = v[1];
+    shared[threadIdx.x] = most;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int i = 1; i < HL_BLOCK; i++) most = fmaxf(most, (float)shared[i]);
+    to[0] = v[0], to[1] = v[1], to[2] = most;
 }
 
-HL_KERNEL(32) square_total(hl_groups g, const double *partial, double *stat)
+HL_KERNEL(32) square_total(hl_groups g, int values, const double *partial, double *stat)
 {
     if (threadIdx.x < 2) stat[threadIdx.x] = hl_parts_sum(g, partial, 0, (int)threadIdx.x);
+    if (threadIdx.x != 2 || values < 3) return;
+    double most = 0;
+    for (int64_t i = 0; i < g.parts; i++) most = fmax(most, partial[i * HL_GROUP_SUMS + 2]);
+    stat[2] = most;
 }
 
 template <class T> static cudaError_t square_launch(cudaStream_t stream, const hl_groups *g, const T *x, double *partial)
@@ -31,10 +41,10 @@ static cudaError_t squares(cudaStream_t stream, halo_dtype type, const hl_groups
     HL_BY_TYPE(type, square_launch(stream, g, (const T *)x, partial));
 }
 
-extern "C" cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat)
+extern "C" cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, int values, double *stat)
 {
     cudaError_t e = squares(stream, type, g, x, partial);
-    return e != cudaSuccess ? e : HL_LAUNCH(square_total, 1, 32, 0, stream, *g, (const double *)partial, HL_SPAN(stat, 2));
+    return e != cudaSuccess ? e : HL_LAUNCH(square_total, 1, 32, 0, stream, *g, values, (const double *)partial, HL_SPAN(stat, values));
 }
 
 template <class T> HL_KERNEL(HL_BLOCK) cell_parts(hl_groups g, const T *x, double *partial)

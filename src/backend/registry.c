@@ -145,6 +145,8 @@ halo_status hl_context_device(halo_context *ctx, halo_device **dev)
 {
     if (!ctx->device) {
         halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL, .f64 = ctx->f64, .winograd = ctx->winograd};
+        options.tf32 = ctx->tf32;
+        options.any_order = ctx->any_order;
         HL_TRY(ctx->backend[0] ? hl_device_open(ctx, ctx->backend, &options, &ctx->device)
                                : open_any(ctx, &options, &ctx->device));
     }

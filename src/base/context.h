@@ -19,6 +19,8 @@ struct halo_context {
     char backend[16], isa[16]; /* "" = choose */
     bool f64;                  /* compute in double: ref alone can */
     int winograd;              /* cpu backend: as in halo_device_options */
+    bool tf32, any_order;      /* cuda backend: as in halo_device_options */
+    bool step_by_step;         /* devices that can record runs of steps do not */
     char bind[8];              /* places of the cpu backend's threads: "" = auto, none, cores */
     int rank, ranks;           /* of the communicator; 0 and 1 without */
     struct halo_comm *comm;    /* owned, destroyed through comm_destroy */

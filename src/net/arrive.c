@@ -51,6 +51,15 @@ static halo_status tell_complete(hl_program *p, int i)
     return HALO_OK;
 }
 
+/* The first backward step from i on after which a gradient is complete, or the last one. */
+static int next_complete(const hl_program *p, int i)
+{
+    int next = p->phase[HL_PHASE_BACKWARD + 1] - 1;
+    for (int g = 0; g < p->gradients; g++)
+        if (p->complete[g] >= i && p->complete[g] < next) next = p->complete[g];
+    return next;
+}
+
 /* |dw|^2 and finiteness of one parameter on the host. */
 static halo_status norm_of(hl_program *p, const hl_arrival *a)
 {
@@ -122,12 +131,12 @@ halo_status hl_backward_and_sum(hl_program *p, bool update)
     p->updated = false;
     hl_reducer_begin(p->reducer);
     HL_TRY(tell_complete(p, -1));
-    for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++) {
-        HL_TRY(hl_run_step(p, &p->step[i]));
-        HL_TRY(tell_complete(p, i));
+    for (int i = p->phase[HL_PHASE_BACKWARD]; i < p->phase[HL_PHASE_BACKWARD + 1];) {
+        HL_TRY(hl_run_some(p, i, next_complete(p, i) + 1, &i));
+        HL_TRY(tell_complete(p, i - 1));
         hl_reducer_poll(p->reducer);
         HL_TRY(hl_run_poll(p));
-        if (update) HL_TRY(update_arrived(p, i, &held));
+        if (update) HL_TRY(update_arrived(p, i - 1, &held));
     }
     return update ? update_rest(p, held) : finish(p);
 }

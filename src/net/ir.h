@@ -235,6 +235,7 @@ struct hl_program {
     uint64_t image_version;
     bool timing;
 
+    struct hl_recordings *recordings; /* NULL: none yet */
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;
@@ -259,6 +260,9 @@ halo_status hl_arena_take(hl_program *p);
 halo_status hl_execute(hl_program *p, hl_step *s);
 /* ...timed and traced where that is on, statistics of norms merged. */
 halo_status hl_run_step(hl_program *p, hl_step *s);
+/* Steps from `first` on, as many as go together but none from `limit` on; *next: the first that was not run. The last ones may be on the device still. */
+halo_status hl_run_some(hl_program *p, int first, int limit, int *next);
+void hl_recordings_free(hl_program *p);
 /* Progress for transfers where no thread gives it. */
 halo_status hl_run_poll(hl_program *p);
 /* Data up and the forward phase, no loss. Between the device's enter and leave. */
@@ -286,6 +290,8 @@ halo_status hl_mirror_finish(hl_program *p, hl_transfer *t, void *to);
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);
 halo_status hl_statistics_merge(hl_program *p, hl_step *s);
+/* Whether that may do something after this step. */
+bool hl_statistics_wanted(const hl_program *p, const hl_step *s);
 
 /* weigh.c: weights of cells in losses of classes. The values for them, at the end of `lower`; value of the sums of split samples; before a run with targets: what their labels say,
  * weight[N] the samples' own. */

@@ -6,6 +6,7 @@
 
 /* Runs the steps of a phase (run.c). */
 halo_status hl_run_phase(hl_program *p, hl_phase phase);
+halo_status hl_run_phases(hl_program *p, hl_phase first, hl_phase last); /* which follow each other */
 
 /* Reports where the last step's first value that is not finite came from; returns HALO_ERR_NONFINITE.
  * collective: all ranks look, and the first that finds it speaks. */

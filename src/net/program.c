@@ -123,6 +123,7 @@ void hl_program_destroy(hl_program *p)
         hl_exchange_destroy(p->transfer[i].exchange);
         hl_mirror_free(p->transfer[i].mirror);
     }
+    hl_recordings_free(p);
     hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);

@@ -68,8 +68,13 @@ halo_status hl_run_poll(hl_program *p) { return p->transfers > 0 && p->opt.team 
 
 halo_status hl_run_phase(hl_program *p, hl_phase phase)
 {
-    for (int i = p->phase[phase]; i < p->phase[phase + 1]; i++) {
-        HL_TRY(hl_run_step(p, &p->step[i]));
+    return hl_run_phases(p, phase, phase);
+}
+
+halo_status hl_run_phases(hl_program *p, hl_phase first, hl_phase last)
+{
+    for (int i = p->phase[first]; i < p->phase[last + 1];) {
+        HL_TRY(hl_run_some(p, i, p->phase[last + 1], &i));
         HL_TRY(hl_run_poll(p));
     }
     return HALO_OK;
@@ -267,10 +272,9 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     HL_TRY(load(p, batch));
     HL_TRY(clear_gradients(p, options));
     HL_TRY(follow_weights(p));
-    HL_TRY(hl_run_phase(p, HL_PHASE_FORWARD));
-    HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
     set_rate(p, options);
-    HL_TRY(summed ? hl_backward_and_sum(p, as_they_arrive) : hl_run_phase(p, HL_PHASE_BACKWARD));
+    HL_TRY(hl_run_phases(p, HL_PHASE_FORWARD, summed ? HL_PHASE_LOSS : HL_PHASE_BACKWARD));
+    if (summed) HL_TRY(hl_backward_and_sum(p, as_they_arrive));
     HL_TRY(read_loss(p, result));
     if (collective && !summed) return update_apart(p, options, result);
     if (collective) HL_TRY(sum_results(p, options, result));

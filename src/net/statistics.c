@@ -166,6 +166,8 @@ static halo_status merge(hl_program *p, hl_step *s)
     return (s->desc.per_sample ? merge_samples : merge_batch)(p, s, scope);
 }
 
+bool hl_statistics_wanted(const hl_program *p, const hl_step *s) { return (is_norm(s) || is_loss(s)) && (p->reducer || p->opt.team); }
+
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
     const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */

@@ -65,6 +65,10 @@ static const hl_key keys[] = {
         .help = "cpu backend: each computing thread on a core of its own while it computes; auto: where nobody else places threads or shares the cores"),
     KEY("cpu.layout", HL_SETTING_CHOICE, layout, .fallback = "auto", .choices = "auto|ncdhw|ndhwc|nCdhw8c|nCdhw16c",
         .help = "layout of activations; auto: chosen with the plan"),
+    KEY("cuda.tf32", HL_SETTING_BOOL, cuda.tf32, .fallback = "false", .help = "backend cuda: products of f32 on tensor cores, with 10 bits of fraction; sums stay f32"),
+    KEY("cuda.graphs", HL_SETTING_BOOL, cuda.graphs, .fallback = "true", .help = "backend cuda: what a step puts on the device between communications is one CUDA graph"),
+    KEY("cuda.deterministic", HL_SETTING_BOOL, cuda.deterministic, .fallback = "true",
+        .help = "backend cuda: only algorithms whose sums have one order, so that equal runs give equal bits; false: faster ones too where there are any"),
     KEY("data.train", HL_SETTING_TEXT, data.train, .fallback = "none", .none = "none", .help = "training data: a file of HDF5, NPY, NPZ or NIfTI, a directory or a pattern (runs/*/cube.npy) of them, or a text file that lists them"),
     KEY("data.validation", HL_SETTING_TEXT, data.validation, .fallback = "none", .none = "none", .help = "validation data"),
     KEY("data.test", HL_SETTING_TEXT, data.test, .fallback = "none", .none = "none", .help = "held-out data for evaluate and predict"),
@@ -92,8 +96,17 @@ static const hl_key keys[] = {
         .help = "what z-score subtracts and divides by: sample (each sample's own mean and deviation), set (those of all training samples, measured "
                 "before training and kept with the run), or [mean, deviation]"),
     KEY("data.window", HL_SETTING_WORDS, data.window, .fallback = "[]", .help = "of the transform window: [low, high], such as [-100, 240] for a liver in CT"),
-    KEY("data.augment", HL_SETTING_CHOICE, data.augment, .fallback = "none", .choices = "none|cube|shift|cube+shift",
-        .help = "training only: the 48 symmetries of the cube; random shifts of whole periodic boxes"),
+    KEY("data.augment", HL_SETTING_CHOICE, data.augment, .fallback = "none", .choices = "none|cube|shift|cube+shift|flip",
+        .help = "training only: the 48 symmetries of the cube; random shifts of whole periodic boxes; flips along the axes, 8 of those symmetries, of any extents"),
+    KEY("data.vary.rotate", HL_SETTING_NUMBER, data.vary.rotate, .fallback = "0", .low = 0, .high = 180,
+        .help = "training only: turned by up to so many degrees about each axis; x is interpolated, class numbers take the nearest voxel. Like all of data.vary by (seed, epoch, sample) alone"),
+    KEY("data.vary.scale", HL_SETTING_WORDS, data.vary.scale, .fallback = "[]", .help = "made larger by a factor between two, such as [0.8, 1.25]"),
+    KEY("data.vary.gamma", HL_SETTING_WORDS, data.vary.gamma, .fallback = "[]",
+        .help = "after transforms, values between the least and the largest of a volume, as 0 to 1, to the power of a number between two, such as [0.7, 1.5]"),
+    KEY("data.vary.noise", HL_SETTING_NUMBER, data.vary.noise, .fallback = "0", .low = 0, .high = 1e6, .help = "after transforms, normal noise of a standard deviation of up to this"),
+    KEY("data.vary.share", HL_SETTING_NUMBER, data.vary.share, .fallback = "0.3", .low = 0, .high = 1, .help = "how often each of these happens"),
+    KEY("data.spacing", HL_SETTING_WORDS, data.spacing, .fallback = "[]",
+        .help = "with data.patch, NIfTI images are resampled to voxels of [D, H, W], mm as a rule: linearly, class numbers to the nearest; predictions go back to the scan's own voxels"),
     KEY("data.synthetic", HL_SETTING_BOOL, data.synthetic, .fallback = "false",
         .help = "random volumes and targets that depend on the seed and the sample's index alone; no file is read"),
     KEY("data.samples", HL_SETTING_INT, data.samples, .fallback = "64", .low = 1, .high = MOST, .help = "how many synthetic samples"),
@@ -278,6 +291,25 @@ static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
     return HALO_OK;
 }
 
+static halo_status check_pair(halo_context *ctx, const char *key, const hl_words *w)
+{
+    double lo, hi;
+    if (w->n == 0 || (w->n == 2 && is_number(w->word[0], &lo) && is_number(w->word[1], &hi) && lo > 0 && hi >= lo && hi <= 100 && lo >= 0.01)) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' must be two numbers from 0.01 to 100, the larger one last, such as [0.8, 1.25]", key);
+}
+
+static halo_status check_vary(halo_context *ctx, const hl_settings *s)
+{
+    const hl_words *w = &s->data.spacing;
+    double x;
+    HL_TRY(check_pair(ctx, "data.vary.scale", &s->data.vary.scale));
+    HL_TRY(check_pair(ctx, "data.vary.gamma", &s->data.vary.gamma));
+    bool good = w->n == 0 || w->n == 1 || w->n == 3;
+    for (int i = 0; i < w->n; i++) good = good && is_number(w->word[i], &x) && x > 0 && x <= 1e6;
+    if (!good) return hl_fail(ctx, HALO_ERR_USAGE, "'data.spacing' must be one number or [D, H, W] above 0, such as [2, 0.8, 0.8]");
+    return w->n == 0 || s->data.patch[0] > 0 ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'data.spacing' needs 'data.patch': resampled volumes have extents of their own");
+}
+
 static halo_status check_folds(halo_context *ctx, const hl_settings *s)
 {
     if (s->data.folds.count <= 0)
@@ -344,6 +376,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));
     HL_TRY(check_folds(ctx, s));
+    HL_TRY(check_vary(ctx, s));
     return check_split(ctx, &s->data.split);
 }
 

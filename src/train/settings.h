@@ -9,7 +9,7 @@
 
 typedef enum hl_plan_setting { HL_SET_PLAN_MEASURE = 0, HL_SET_PLAN_FIXED } hl_plan_setting;
 typedef enum hl_padding_setting { HL_PADDING_PUBLISHED = 0, HL_PADDING_PERIODIC } hl_padding_setting;
-typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT } hl_augment_setting;
+typedef enum hl_augment_setting { HL_AUGMENT_NONE = 0, HL_AUGMENT_CUBE, HL_AUGMENT_SHIFT, HL_AUGMENT_CUBE_SHIFT, HL_AUGMENT_FLIP } hl_augment_setting;
 typedef enum hl_schedule_kind { HL_SCHEDULE_CONSTANT = 0, HL_SCHEDULE_STEP, HL_SCHEDULE_POLYNOMIAL, HL_SCHEDULE_COSINE } hl_schedule_kind;
 
 typedef enum hl_volumes_setting { HL_VOLUMES_AUTO = 0, HL_VOLUMES_WINDOWS, HL_VOLUMES_WHOLE } hl_volumes_setting;
@@ -47,6 +47,9 @@ typedef struct hl_settings {
     int precision; /* 1: f64 */
     int winograd; /* 0: auto; else the place in setup.c's list */
     int cpu_isa, cpu_bind;
+    struct {
+        bool tf32, deterministic, graphs;
+    } cuda;
     int layout;
     /* data */
     struct {
@@ -54,6 +57,11 @@ typedef struct hl_settings {
         int64_t crop[3], patch[3], patches; /* 0: none */
         double foreground;                  /* -1: as the loss is */
         hl_words classes;                   /* names; none: not given */
+        hl_words spacing;                   /* three numbers, or none */
+        struct {
+            hl_words scale, gamma; /* two numbers, or none */
+            double rotate, noise, share;
+        } vary;
         struct {
             int64_t count, use; /* count -1: none */
             char patient[HL_TEXT_MAX];

@@ -35,10 +35,19 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
     }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
     ctx->winograd = winograd_of(set);
+    ctx->tf32 = set->cuda.tf32;
+    ctx->any_order = !set->cuda.deterministic;
+    ctx->step_by_step = !set->cuda.graphs;
     memcpy(ctx->bind, binds[set->cpu_bind], strlen(binds[set->cpu_bind]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
     return HALO_OK;
+}
+
+void hl_run_spacing(const hl_settings *set, double spacing[3])
+{
+    const hl_words *w = &set->data.spacing;
+    for (int k = 0; k < 3; k++) spacing[k] = w->n ? strtod(w->word[w->n == 3 ? k : 0], NULL) : 0;
 }
 
 bool hl_run_patches(const hl_settings *set) { return set->data.patch[0] > 0; }
@@ -136,6 +145,7 @@ static halo_status open_source(hl_run *run, hl_split split)
     hl_run_arrays(run, &array);
     o.array = &array;
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
+    hl_run_spacing(set, o.spacing);
     if (hl_run_patches(set)) memcpy(o.patch, set->data.patch, sizeof(o.patch)); /* of any extents */
     else memcpy(o.size, first ? first->info.ext + 1 : set->size, sizeof(o.size));
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;

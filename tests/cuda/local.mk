@@ -9,7 +9,8 @@ AM_TESTS_ENVIRONMENT += CUDA_ARCHS='$(CUDA_ARCHS)'; export CUDA_ARCHS;
 
 if CUDASIM
 cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
-	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp
+	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
+	tests/cudasim/kern_upsample.cpp
 # The backend with a defect: its streams do not wait for one another
 check_LTLIBRARIES += tests/cuda/planted/halo_cuda.la
 nodist_tests_cuda_planted_halo_cuda_la_SOURCES = tests/cuda/planted/transfer.c

@@ -4,6 +4,7 @@ libhalo_core_la_SOURCES += \
 	src/net/arena.c \
 	src/net/arrive.c \
 	src/net/average.c \
+	src/net/recordings.c \
 	src/net/running.c \
 	src/net/ir.c src/net/ir.h \
 	src/net/memory_plan.c \
