@@ -2,7 +2,7 @@
 # tests of synth: the generators are optional, so are their tests
 if HAVE_FFTW
 synth_tests = tests/synth/cosmology.test tests/synth/field.test tests/synth/simulate.test tests/synth/universes.test \
-	tests/synth/baseline.test tests/synth/phantom.test
+	tests/synth/baseline.test tests/synth/phantom.test tests/synth/cbed.test
 check_PROGRAMS += $(synth_tests)
 TESTS += $(synth_tests)
 TESTS_FAST += $(synth_tests)
@@ -18,6 +18,8 @@ tests_synth_baseline_test_SOURCES = tests/synth/baseline.c
 tests_synth_baseline_test_LDADD = libhalo_synth.la libhalo_core.la
 tests_synth_phantom_test_SOURCES = tests/synth/phantom.c
 tests_synth_phantom_test_LDADD = libhalo_synth.la libhalo_core.la
+tests_synth_cbed_test_SOURCES = tests/synth/cbed.c
+tests_synth_cbed_test_LDADD = libhalo_synth.la libhalo_core.la $(FFTW_LIBS)
 TESTS += tests/synth/command.test
 check_PROGRAMS += tests/synth/slabs
 tests_synth_slabs_SOURCES = tests/synth/slabs.c

@@ -50,14 +50,28 @@ static bool read_zone(const char *text, double zone[3])
     return n == 3 && any;
 }
 
+/* One number, or several with commas. */
+static halo_status read_doses(hl_cbed *c, const char *text)
+{
+    char word[HL_WORD_MAX], *rest = word;
+    snprintf(word, sizeof(word), "%s", text);
+    while (rest) {
+        char *this = rest, *comma = strchr(rest, ',');
+        rest = comma ? comma + 1 : NULL;
+        if (comma) *comma = '\0';
+        if (c->doses == HL_WORDS_MAX) return hl_fail(c->ctx, HALO_ERR_USAGE, "'dose' has more than %d numbers", HL_WORDS_MAX);
+        HL_TRY(read_number(c->ctx, "dose", this, &c->dose[c->doses++]));
+    }
+    return HALO_OK;
+}
+
 static halo_status read_words(hl_cbed *c)
 {
     const hl_cbed_settings *s = c->s;
     c->zones = s->zones.n;
-    c->doses = s->dose.n;
     for (int i = 0; i < s->zones.n; i++)
         if (!read_zone(s->zones.word[i], c->zone[i])) return hl_fail(c->ctx, HALO_ERR_USAGE, "'zones': '%s' is no direction such as 001 or 1-10", s->zones.word[i]);
-    for (int i = 0; i < s->dose.n; i++) HL_TRY(read_number(c->ctx, "dose", s->dose.word[i], &c->dose[i]));
+    for (int i = 0; i < s->dose.n; i++) HL_TRY(read_doses(c, s->dose.word[i]));
     return HALO_OK;
 }
 
