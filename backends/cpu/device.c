@@ -99,6 +99,7 @@ static halo_status cpu_open(halo_context *ctx, const halo_device_options *option
 {
     const halo_device_options defaults = {0};
     if (!options) options = &defaults;
+    if (options->compute == HALO_F64) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cpu backend computes in f32, f16 and bf16: double precision is what backend 'ref' is for");
     const char *isa_name = options->isa ? options->isa : ctx ? ctx->isa : NULL;
     int threads = options->threads > 0 ? options->threads : ctx ? ctx->threads : hl_default_threads();
     hl_isa isa;
@@ -114,7 +115,7 @@ static halo_status cpu_open(halo_context *ctx, const halo_device_options *option
         .super = {.ops = &cpu_ops,
                   .classes = hl_cpu_classes,
                   .ctx = ctx,
-                  .compute = HALO_F32,
+                  .compute = options->compute ? options->compute : HALO_F32,
                   .master = HALO_F32,
                   .layouts = isa == HL_ISA_AVX512F ? wide_layouts : narrow_layouts,
                   .wants_margins = true},

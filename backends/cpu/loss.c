@@ -18,7 +18,7 @@ typedef struct loss_plan {
     int64_t stride[3];
     int64_t samples, sections;
     double targets;
-    double *sums; /* [samples][sections][2] */
+    double *sums; /* [samples][sections]; of squares [sections][SQUARES] */
     double *norm; /* [samples] relative mse: what is divided by; NULL: nothing is */
 } loss_plan;
 
@@ -78,13 +78,15 @@ double hl_loss_targets(const halo_op_desc *d)
     return n > 0 ? n : (double)(hl_operand_box_elements(&d->t[HALO_T]) / d->t[HALO_T].ext[HALO_N]);
 }
 
+enum { SQUARES = 3 }; /* a sum of squares, how many are not finite, the largest magnitude */
+
 static halo_status room_for_sums(loss_plan *p)
 {
     int64_t elements = hl_runs_elements(&p->runs.set[0]), all = hl_parts(p->super.dev, elements * p->samples);
     p->sections = hl_div_up(all, p->samples);
     if (p->super.d.kind == HALO_OP_LOSS && p->super.d.loss == HALO_LOSS_RELATIVE_MSE)
         HL_TRY(hl_calloc(p->super.dev->super.ctx, (size_t)p->samples, sizeof(*p->norm), "a loss", &p->norm));
-    return hl_calloc(p->super.dev->super.ctx, (size_t)(p->samples * p->sections), 2 * sizeof(*p->sums), "a loss", &p->sums);
+    return hl_calloc(p->super.dev->super.ctx, (size_t)(p->samples * p->sections), SQUARES * sizeof(*p->sums), "a loss", &p->sums);
 }
 
 static halo_status loss_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
@@ -119,11 +121,12 @@ static void square_piece(void *arg, int64_t i)
     const loss_run *r = arg;
     const loss_plan *p = r->p;
     int64_t n = i / p->sections, at[HL_RUN_OPERANDS], count, bad = 0;
+    float largest = 0;
     double sum = 0;
     for (int s = 0; s < p->runs.sets; s++) {
         const hl_runs *runs = &p->runs.set[s];
         hl_walk w = hl_walk_begin(runs, hl_runs_part(runs, hl_runs_unit(runs), p->sections, i % p->sections));
-        while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0) sum += p->super.dev->kern->sumsq(r->t + n * p->stride[1] + at[1], count, &bad);
+        while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0) sum += p->super.dev->kern->sumsq(r->t + n * p->stride[1] + at[1], count, &bad, &largest);
     }
     p->sums[i] = bad ? NAN : sum;
 }
@@ -209,28 +212,32 @@ static void sumsq_piece(void *arg, int64_t i)
     const loss_run *r = arg;
     const loss_plan *p = r->p;
     int64_t at[HL_RUN_OPERANDS], count, bad = 0;
+    float largest = 0;
     double sum = 0;
     for (int s = 0; s < p->runs.sets; s++) {
         const hl_runs *runs = &p->runs.set[s];
         hl_walk w = hl_walk_begin(runs, hl_runs_part(runs, hl_runs_unit(runs), p->sections, i));
-        while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0) sum += p->super.dev->kern->sumsq(r->x + at[0], count, &bad);
+        while ((count = hl_walk_next(&w, INT64_MAX, at)) > 0) sum += p->super.dev->kern->sumsq(r->x + at[0], count, &bad, &largest);
     }
-    p->sums[2 * i] = sum;
-    p->sums[2 * i + 1] = (double)bad;
+    p->sums[SQUARES * i] = sum;
+    p->sums[SQUARES * i + 1] = (double)bad;
+    p->sums[SQUARES * i + 2] = (double)largest;
 }
 
 static halo_status sumsq_do(halo_plan *plan, const halo_op_args *args)
 {
     const loss_plan *p = (const loss_plan *)plan;
-    double *stat = (double *)args->ptr[HALO_STAT] + hl_box_offset(&p->super.d.t[HALO_STAT]), sum = 0, bad = 0;
+    double *stat = (double *)args->ptr[HALO_STAT] + hl_box_offset(&p->super.d.t[HALO_STAT]), sum = 0, bad = 0, largest = 0;
     loss_run r = {.p = p, .x = args->ptr[HALO_X]};
     hl_parallel(p->super.dev, p->sections, sumsq_piece, &r);
     for (int64_t i = 0; i < p->sections; i++) {
-        sum += p->sums[2 * i];
-        bad += p->sums[2 * i + 1];
+        sum += p->sums[SQUARES * i];
+        bad += p->sums[SQUARES * i + 1];
+        largest = fmax(largest, p->sums[SQUARES * i + 2]);
     }
     stat[0] = sum;
     stat[1] = bad;
+    stat[2] = largest;
     return HALO_OK;
 }
 

@@ -233,7 +233,7 @@ static halo_status open_device(halo_context *ctx, const halo_device_options *opt
 {
     int devices;
     hl_cuda_device *dev;
-    if (options && options->f64) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32: double precision is what backend 'ref' is for");
+    if (options && options->compute == HALO_F64) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32: double precision is what backend 'ref' is for");
     if (options && options->isa && *options->isa)
         return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend has no instruction set '%s' to choose", options->isa);
     const halo_dtype compute = options && options->compute != HALO_NONE ? options->compute : HALO_F32;

@@ -210,7 +210,8 @@ static halo_status open_device(halo_context *ctx, const halo_device_options *opt
     p->ops = &device_ops;
     p->classes = classes;
     p->ctx = ctx;
-    p->compute = p->master = options && options->f64 ? HALO_F64 : HALO_F32;
+    p->compute = options && options->compute ? options->compute : HALO_F32;
+    p->master = p->compute == HALO_F64 ? HALO_F64 : HALO_F32;
     p->layouts = layouts;
     *dev = p;
     return HALO_OK;

@@ -94,15 +94,16 @@ static int sumsq_candidates(halo_device *dev, const halo_op_desc *d, halo_candid
 static halo_status sumsq_run(halo_plan *plan, const halo_op_args *args)
 {
     hl_ref_view x = hl_ref_operand(plan, args, HALO_X), stat = hl_ref_operand(plan, args, HALO_STAT);
-    double a[REF_ROW], sums[2] = {0, 0};
+    double a[REF_ROW], sums[3] = {0, 0, 0};
     for (hl_ref_row r = hl_ref_rows(x.op); hl_ref_more(&r); hl_ref_next(&r)) {
         hl_ref_read(&x, &r, a);
         for (int64_t i = 0; i < r.count; i++) {
             sums[0] += a[i] * a[i];
             sums[1] += !isfinite(a[i]);
+            if (isfinite(a[i])) sums[2] = fmax(sums[2], fabs(a[i]));
         }
     }
-    hl_ref_write_flat(&stat, 0, 2, sums);
+    hl_ref_write_flat(&stat, 0, 3, sums);
     return HALO_OK;
 }
 

@@ -132,9 +132,9 @@ typedef enum halo_op_kind {
     /* y = x * mask / keep; mask = hash(seed, step, layer, global index) < keep, the same function on every backend and grid (see
      * hl_dropout_keeps in tensor/dropout.h); the backward step is the same operation on dy; in place allowed */
     HALO_OP_DROPOUT, /* X Y */
-    /* STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of T where that is set:
+    /* T is f32 where X has 16 bits, else of X's type. STAT f64 [2] += sum_n sw[n] * loss_n, sum_n sw[n]; loss_n = mean over a sample's targets (product of global_ext[C..W] of T where that is set:
      * a split sample); DX = d/dx sum_n sw[n] loss_n * loss_scale / weight_sum. SW absent: 1. mse d^2, mae |d|, huber d^2/2 up to delta, then
-     * delta (|d| - delta/2); the derivative of |d| at 0 is 0. cross entropy: T has one channel, of class numbers t in X's type, and
+     * delta (|d| - delta/2); the derivative of |d| at 0 is 0. cross entropy: T has one channel, of class numbers t, and
      * the loss of a cell is log(sum_c exp(x[c])) - x[t], its derivative softmax(x) - [c = t]; where t is no whole number from 0 to C - 1 both are NaN. WT f64 [C] weighs
      * classes: a cell's loss and derivative are multiplied by WT[t]; a cell whose t is `ignore` (with `ignores`) counts 0, whatever its logits are; X2 f64 [N] is what the sum
      * over a sample's cells is divided by, then, instead of their number.
@@ -143,7 +143,7 @@ typedef enum halo_op_kind {
      * STAT then counts that part of their dice.
      * relative mse, of whole samples: sum d^2 / max(sum t^2, 1e-12 targets), sums over a sample */
     HALO_OP_LOSS, /* X T SW STAT DX? WT? X2? STAT2? */
-    /* STAT f64 [2] = sum of squares (any value when the count is not 0), count of values that are not finite */
+    /* STAT f64 [3] = sum of squares (any value when the count is not 0), count of values that are not finite, largest magnitude of those that are */
     HALO_OP_SUMSQ, /* X STAT */
     /* one optimiser step on a contiguous range; see halo_update_params */
     HALO_OP_UPDATE, /* WT DW M1? M2? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
@@ -254,6 +254,7 @@ typedef struct halo_queue halo_queue; /* an ordered stream of work; NULL: the de
 typedef struct halo_candidate {
     char impl[48];      /* what `explain` prints, e.g. "direct:avx512f", "onednn:jit:avx2", "ref" */
     int id;             /* the backend's own */
+    bool widened;       /* set by the core: 16-bit operands, of which the backend has this in f32 */
     bool reference;     /* slow loops: a warning when chosen in a backend that should be fast */
     size_t scratch;     /* bytes, from the program's shared scratch */
     int image;          /* convolutions: image of the weights it reads; 0 = the plain master */
@@ -354,7 +355,7 @@ struct halo_device {
     const halo_device_ops *ops;
     const halo_op_class *const *classes; /* [HALO_OP_KINDS], NULL where the kind is absent */
     halo_context *ctx;                   /* for errors and logs */
-    halo_dtype compute;                  /* type of activations: f32; f64 in ref */
+    halo_dtype compute;                  /* type of activations: f32, f16, bf16; f64 in ref */
     halo_dtype master;                   /* type of master weights and gradients: f32; f64 in ref on request */
     const halo_layout *layouts;          /* program layouts this device can use, best guess first, ended by HALO_LAYOUTS */
     bool wants_margins;                  /* its fast kernels like zero padding written out as margins */
@@ -363,10 +364,10 @@ struct halo_device {
 typedef struct halo_device_options {
     int threads;     /* 0: the context's */
     const char *isa; /* cpu */
-    bool f64;        /* ref: compute in double */
+    halo_dtype compute; /* type of activations and their gradients; HALO_NONE: f32. f64: ref alone, which has f64 masters then. f16, bf16: masters stay f32; what a
+                         * device has no operation for is done in f32 between conversions (hl_op_candidates), so that none needs to refuse them */
     int winograd;    /* cpu: largest m of Winograd's F(m, 3) among the candidates of convolutions, 2 or 4; negative: even where they cannot pay; 0: none.
                       * Errors are at most 2e-6 (m = 2) and 2e-4 (m = 4) of the largest output */
-    halo_dtype compute; /* type of activations: NONE, F32: f32 (f64 says otherwise); F16, BF16: where the backend has it, sums in f32, masters in f32 */
     bool tf32;          /* cuda: products of f32 with 10 bits of fraction, on tensor cores */
     bool any_order;     /* cuda: algorithms too whose sums have no fixed order */
 } halo_device_options;

@@ -22,8 +22,11 @@ const char *hl_act_name(halo_act act);
 typedef struct hl_cost { double flops, bytes; } hl_cost;
 hl_cost hl_op_cost(const halo_op_desc *desc);
 
-/* Candidates of a kind; 0 when the class is absent or not applicable. */
+/* Candidates of a kind; 0 when the class is absent or not applicable. Where the device has none for operands of 16 bits, those that it has for f32, done
+ * between conversions (widen.h). */
 int hl_op_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate out[HALO_MAX_CANDIDATES]);
+/* What plans, runs and destroys such a candidate. */
+const halo_op_class *hl_op_class(const halo_device *dev, halo_op_kind kind, const halo_candidate *choice);
 
 /* The single-op helper of tests and small uses: plans the first candidate (or the one named `impl` when not NULL), runs it once on the given
  * addresses with own scratch, waits, destroys. Where the candidate wants an image of the weights, ptr[HALO_WT] is the plain master all the same. */

@@ -8,7 +8,9 @@ libhalo_core_la_SOURCES += \
 	src/backend/modules.h \
 	src/backend/names.c \
 	src/backend/once.c \
-	src/backend/registry.c
+	src/backend/registry.c \
+	src/backend/widen.c \
+	src/backend/widen.h
 
 # Where modules of backends are installed. A file of its own: the directory is known to make, not to configure.
 nodist_libhalo_core_la_SOURCES = src/backend/directory.c

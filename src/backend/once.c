@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* once.c -- asking for candidates, and running one operation for its own sake: plan, scratch, weights' image, run, wait, destroy. */
-#include "backend/backend.h"
+#include "backend/widen.h"
 
 int hl_op_candidates(halo_device *dev, const halo_op_desc *desc, halo_candidate out[HALO_MAX_CANDIDATES])
 {
     const halo_op_class *class = dev->classes[desc->kind];
-    return class ? class->candidates(dev, desc, out) : 0;
+    int n = class ? class->candidates(dev, desc, out) : 0;
+    return n > 0 ? n : hl_widened.candidates(dev, desc, out);
+}
+
+const halo_op_class *hl_op_class(const halo_device *dev, halo_op_kind kind, const halo_candidate *choice)
+{
+    return choice->widened ? &hl_widened : dev->classes[kind];
 }
 
 static halo_status choose(halo_device *dev, const halo_op_desc *desc, const char *impl, halo_candidate *choice)
@@ -24,7 +30,7 @@ static halo_status choose(halo_device *dev, const halo_op_desc *desc, const char
 static halo_status plan_and_run(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
                                 const halo_op_args *args)
 {
-    const halo_op_class *class = dev->classes[desc->kind];
+    const halo_op_class *class = hl_op_class(dev, desc->kind, choice);
     halo_plan *plan = NULL;
     HL_TRY(class->plan(dev, desc, choice, &plan));
     halo_status st = class->run(plan, args);

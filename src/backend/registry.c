@@ -126,7 +126,7 @@ halo_status hl_device_open(halo_context *ctx, const char *backend, const halo_de
 static halo_status open_any(halo_context *ctx, const halo_device_options *options, halo_device **dev)
 {
     halo_status st = HALO_ERR_UNSUPPORTED;
-    if (options->f64) return hl_device_open(ctx, "ref", options, dev);
+    if (options->compute == HALO_F64) return hl_device_open(ctx, "ref", options, dev);
     need_builtin();
     for (size_t i = 0; i < known.builtin; i++) {
         st = known.list[i]->open(ctx, options, dev);
@@ -144,7 +144,7 @@ static halo_status open_any(halo_context *ctx, const halo_device_options *option
 halo_status hl_context_device(halo_context *ctx, halo_device **dev)
 {
     if (!ctx->device) {
-        halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL, .f64 = ctx->f64, .winograd = ctx->winograd};
+        halo_device_options options = {.threads = ctx->threads, .isa = ctx->isa[0] ? ctx->isa : NULL, .compute = ctx->compute, .winograd = ctx->winograd};
         options.tf32 = ctx->tf32;
         options.any_order = ctx->any_order;
         HL_TRY(ctx->backend[0] ? hl_device_open(ctx, ctx->backend, &options, &ctx->device)

@@ -17,7 +17,7 @@ struct halo_context {
     uint64_t seed;
     int threads;
     char backend[16], isa[16]; /* "" = choose */
-    bool f64;                  /* compute in double: ref alone can */
+    halo_dtype compute;        /* type of activations; HALO_NONE = f32, HALO_F64: ref alone can */
     int winograd;              /* cpu backend: as in halo_device_options */
     bool tf32, any_order;      /* cuda backend: as in halo_device_options */
     bool step_by_step;         /* devices that can record runs of steps do not */

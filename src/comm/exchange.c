@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "comm/mpi_calls.h"
+#include "tensor/operand.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -100,7 +101,7 @@ static halo_status take_list(hl_exchange *x, const hl_message *message, int n)
         x->remote += remote(x, p);
         if (!p->m.send || !remote(x, p)) continue;
         x->messages++;
-        x->bytes += p->elements * (int64_t)(x->type == HALO_F64 ? 8 : 4);
+        x->bytes += p->elements * (int64_t)hl_dtype_size(x->type);
     }
     return HALO_OK;
 }
@@ -117,7 +118,7 @@ static hl_part *other_end(hl_exchange *x, const hl_part *p)
 
 static halo_status make_buffers(hl_exchange *x)
 {
-    size_t bytes = 0, size = x->type == HALO_F64 ? 8 : 4;
+    size_t bytes = 0, size = hl_dtype_size(x->type);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) HL_TRY(hl_aligned(x->ctx, bytes, "buffers of an exchange", &x->memory));
         bytes = 0;
@@ -146,7 +147,7 @@ static halo_status take_tags(hl_exchanger *e, int stages, int tags, int *base)
 
 static halo_status make_wires(hl_exchange *x, int base, int tags)
 {
-    size_t size = x->type == HALO_F64 ? 8 : 4;
+    size_t size = hl_dtype_size(x->type);
     for (int i = 0; i < x->parts; i++) {
         hl_part *p = &x->part[i];
         if (!remote(x, p)) continue;
@@ -171,7 +172,7 @@ halo_status hl_exchange_create(halo_context *ctx, halo_dtype type, const hl_mess
 {
     hl_exchange *x = NULL;
     hl_exchanger *e = NULL;
-    HL_BUG_UNLESS(type == HALO_F32 || type == HALO_F64);
+    HL_BUG_UNLESS(type == HALO_F32 || type == HALO_F64 || type == HALO_F16 || type == HALO_BF16);
     if (ctx->ranks > 1) HL_TRY(hl_exchanger_of(ctx, &e));
     halo_status st = hl_calloc(ctx, 1, sizeof(*x), "an exchange", &x);
     if (st == HALO_OK) {

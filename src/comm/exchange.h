@@ -31,7 +31,7 @@ typedef struct hl_exchange_stats {
 
 /*
  * Exchanges of a context are made, started and finished in the same order on all of its ranks that take part. With MPI_THREAD_MULTIPLE a thread of the
- * context's carries them out; with less they progress in calls of start, poll and finish. Making one is collective over the context; elements are f32 or f64.
+ * context's carries them out; with less they progress in calls of start, poll and finish. Making one is collective over the context; elements are f32, f64, f16 or bf16.
  */
 halo_status hl_exchange_create(halo_context *ctx, halo_dtype type, const hl_message *message, int messages, hl_exchange **x);
 void hl_exchange_destroy(hl_exchange *x);

@@ -5,6 +5,8 @@
  */
 #include "comm/region.h"
 
+#include "tensor/half.h"
+
 enum { LONG_RUN = 16, INNER = HL_REGION_DIMS - 1 };
 
 int64_t hl_region_elements(const hl_region *r)
@@ -45,7 +47,12 @@ static bool step(const hl_region *r, int64_t i[HL_REGION_DIMS], int64_t *at)
     return false;
 }
 
-#define ROWS(name, type)                                                                                                                            \
+/* Sums in the type itself; of 16 bits, in f32 and rounded. */
+#define PLAIN_SUM(a, b) ((a) + (b))
+#define F16_SUM(a, b) hl_f16_from_f32(hl_f32_from_f16(a) + hl_f32_from_f16(b))
+#define BF16_SUM(a, b) hl_bf16_from_f32(hl_f32_from_bf16(a) + hl_f32_from_bf16(b))
+
+#define ROWS(name, type, sum)                                                                                                                            \
     static void pack_##name(const hl_region *r, const type *from, type *out)                                                                        \
     {                                                                                                                                               \
         int64_t n = r->count[INNER], stride = r->stride[INNER], run = r->run;                                                                       \
@@ -72,21 +79,25 @@ static bool step(const hl_region *r, int64_t i[HL_REGION_DIMS], int64_t *at)
     {                                                                                                                                               \
         int64_t n = r->count[INNER], stride = r->stride[INNER], run = r->run;                                                                       \
         for (int64_t i = 0; i < n; i++, in += run)                                                                                                  \
-            for (int64_t k = 0; k < run; k++) to[i * stride + k] += in[k];                                                                          \
+            for (int64_t k = 0; k < run; k++) to[i * stride + k] = sum(to[i * stride + k], in[k]);                                                                        \
     }
 
-ROWS(f32, float)
-ROWS(f64, double)
+ROWS(f32, float, PLAIN_SUM)
+ROWS(f64, double, PLAIN_SUM)
+ROWS(f16, uint16_t, F16_SUM)
+ROWS(bf16, uint16_t, BF16_SUM)
 
 void hl_region_pack(const hl_region *r, halo_dtype type, const void *from, void *out)
 {
     int64_t i[HL_REGION_DIMS] = {0}, at = r->offset, row = r->count[INNER] * r->run, done = 0;
     if (hl_region_elements(r) == 0) return;
     do {
-        if (type == HALO_F64)
-            pack_f64(r, (const double *)from + at, (double *)out + done);
-        else
-            pack_f32(r, (const float *)from + at, (float *)out + done);
+        switch (type) {
+        case HALO_F64: pack_f64(r, (const double *)from + at, (double *)out + done); break;
+        case HALO_F16: pack_f16(r, (const uint16_t *)from + at, (uint16_t *)out + done); break;
+        case HALO_BF16: pack_bf16(r, (const uint16_t *)from + at, (uint16_t *)out + done); break;
+        default: pack_f32(r, (const float *)from + at, (float *)out + done);
+        }
         done += row;
     } while (step(r, i, &at));
 }
@@ -96,10 +107,12 @@ void hl_region_unpack(const hl_region *r, halo_dtype type, bool add, const void 
     int64_t i[HL_REGION_DIMS] = {0}, at = r->offset, row = r->count[INNER] * r->run, done = 0;
     if (hl_region_elements(r) == 0) return;
     do {
-        if (type == HALO_F64)
-            (add ? add_f64 : put_f64)(r, (const double *)in + done, (double *)to + at);
-        else
-            (add ? add_f32 : put_f32)(r, (const float *)in + done, (float *)to + at);
+        switch (type) {
+        case HALO_F64: (add ? add_f64 : put_f64)(r, (const double *)in + done, (double *)to + at); break;
+        case HALO_F16: (add ? add_f16 : put_f16)(r, (const uint16_t *)in + done, (uint16_t *)to + at); break;
+        case HALO_BF16: (add ? add_bf16 : put_bf16)(r, (const uint16_t *)in + done, (uint16_t *)to + at); break;
+        default: (add ? add_f32 : put_f32)(r, (const float *)in + done, (float *)to + at);
+        }
         done += row;
     } while (step(r, i, &at));
 }

@@ -23,7 +23,7 @@ int64_t hl_region_elements(const hl_region *r);
 /* The same elements in the same order with the longest runs and the fewest dimensions: dimensions of one go, what is contiguous becomes one. */
 hl_region hl_region_merged(const hl_region *r);
 
-/* out[0 .. elements) = the region of `from`. f32 or f64. */
+/* out[0 .. elements) = the region of `from`. f32, f64, f16 or bf16. */
 void hl_region_pack(const hl_region *r, halo_dtype type, const void *from, void *out);
 /* The region of `to` = in[0 .. elements), or += with add. */
 void hl_region_unpack(const hl_region *r, halo_dtype type, bool add, const void *in, void *to);

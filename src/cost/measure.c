@@ -58,7 +58,7 @@ static halo_status time_runs(halo_device *dev, const halo_op_class *cls, halo_pl
 halo_status hl_measure(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice,
                        double *seconds)
 {
-    const halo_op_class *cls = dev->classes[desc->kind];
+    const halo_op_class *cls = hl_op_class(dev, desc->kind, choice);
     const halo_step_record record = {.t = 1, .lr = 1e-3, .grad_scale = 1, .loss_scale = 1, .weight_sum = 1};
     halo_op_args args = {.record = &record};
     halo_plan *plan = NULL;

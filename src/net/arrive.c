@@ -63,8 +63,8 @@ static int next_complete(const hl_program *p, int i)
 /* |dw|^2 and finiteness of one parameter on the host. */
 static halo_status norm_of(hl_program *p, const hl_arrival *a)
 {
-    double v[2];
-    halo_operand o = hl_operand_flat(HALO_F64, 2);
+    double v[HL_NORM_NUMBERS];
+    halo_operand o = hl_operand_flat(HALO_F64, HL_NORM_NUMBERS);
     HL_TRY(hl_run_step(p, &p->step[a->norm]));
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     HL_TRY(p->dev->ops->download(p->dev, &o, hl_model_address(p->model, a->param, HL_MODEL_GRADIENT_NORM), HALO_F64, v));

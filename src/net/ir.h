@@ -230,7 +230,7 @@ struct hl_program {
     size_t arena_bytes, image_bytes, scratch_bytes;
     struct hl_arena *store; /* where `arena` lies (arena.c) */
     void *arena, *images, *scratch;
-    double *host; /* [2 x parameters] for norms; [batch] for sample weights */
+    double *host; /* [HL_NORM_NUMBERS x parameters] for norms; [batch] for sample weights */
     halo_step_record record;
     uint64_t image_version;
     bool timing;
@@ -245,6 +245,7 @@ struct hl_program {
     hl_arrival *arrival;  /* [gradients] */
     double square_sum;    /* of the gradients whose groups arrived in this step */
     double bad;           /* of their values, those that are not finite */
+    double largest;       /* magnitude of the gradients, as last read */
     bool updated;         /* some weights were changed in this step */
     double *statistics;   /* host room for merging those of norms over ranks; NULL: not needed */
     double merge_seconds; /* of all steps, for that */

@@ -54,7 +54,7 @@ static halo_status allocate(hl_model *m)
         HL_TRY(alloc_cleared(m, bytes, &m->base[HL_GRADIENT]));
         if (m->has_state[0]) HL_TRY(alloc_cleared(m, bytes, &m->base[HL_STATE1]));
         if (m->has_state[1]) HL_TRY(alloc_cleared(m, bytes, &m->base[HL_STATE2]));
-        HL_TRY(alloc_cleared(m, (size_t)m->params * 4 * sizeof(double), &m->norms));
+        HL_TRY(alloc_cleared(m, (size_t)m->params * 2 * HL_NORM_NUMBERS * sizeof(double), &m->norms));
     }
     return m->dev->ops->wait(m->dev, NULL);
 }
@@ -97,6 +97,7 @@ static halo_status create(halo_context *ctx, halo_device *dev, const struct halo
     m->net = net;
     m->version = 1;
     want_state(m, optim);
+    m->scaler = hl_scaler_begin(&m->optim.scaling);
     HL_GOTO(st, hl_graph_params(net, &m->param, &m->params), destroy);
     if (optim && optim->freeze && optim->freeze->n > 0) HL_GOTO(st, hl_model_freeze(m, optim->freeze), destroy);
     HL_GOTO(st, hl_calloc(ctx, (size_t)m->params, sizeof(*m->offset), "parameter offsets", &m->offset),
@@ -158,7 +159,7 @@ bool hl_model_has(const hl_model *m, int param, hl_array a)
 void *hl_model_address(const hl_model *m, int param, int array)
 {
     if (array >= HL_ARRAYS)
-        return (double *)m->norms + 2 * ((array == HL_MODEL_WEIGHT_NORM ? m->params : 0) + param);
+        return (double *)m->norms + HL_NORM_NUMBERS * ((array == HL_MODEL_WEIGHT_NORM ? m->params : 0) + param);
     if (running(&m->param[param])) return (float *)m->running + m->offset[param];
     return (char *)m->base[array] + (size_t)m->offset[param] * hl_dtype_size(m->dev->master);
 }
@@ -171,7 +172,7 @@ halo_dtype hl_model_array_dtype(const hl_model *m, int param, int array)
 
 int64_t hl_model_array_count(const hl_model *m, int param, int array)
 {
-    return array >= HL_ARRAYS ? 2 : m->param[param].count;
+    return array >= HL_ARRAYS ? HL_NORM_NUMBERS : m->param[param].count;
 }
 
 static halo_operand flat(const hl_model *m, int param, hl_array a)
@@ -253,6 +254,9 @@ int64_t hl_model_steps(const hl_model *m)
 {
     return m->steps;
 }
+hl_scaler hl_model_scaler(const hl_model *m) { return m->scaler; }
+void hl_model_set_scaler(hl_model *m, const hl_scaler *scaler) { m->scaler = *scaler; }
+
 void hl_model_set_steps(hl_model *m, int64_t t)
 {
     m->steps = t;
@@ -268,5 +272,5 @@ size_t hl_model_state_bytes(const hl_model *m)
 {
     size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
     return bytes * (size_t)(m->has_state[0] + m->has_state[1]) +
-           (m->has_optim ? (size_t)m->params * 4 * sizeof(double) : 0);
+           (m->has_optim ? (size_t)m->params * 2 * HL_NORM_NUMBERS * sizeof(double) : 0);
 }

@@ -12,8 +12,9 @@
 
 #include "net/program.h"
 
-/* hl_array, and the squared norms: f64 [2] per parameter (sum of squares, values that are not finite) of
+/* hl_array, and the norms: f64 [HL_NORM_NUMBERS] per parameter (sum of squares, values that are not finite, largest magnitude of the others) of
  * gradients and weights. */
+enum { HL_NORM_NUMBERS = 3 };
 typedef enum hl_model_array {
     HL_MODEL_GRADIENT_NORM = HL_ARRAYS,
     HL_MODEL_WEIGHT_NORM,
@@ -37,8 +38,9 @@ struct hl_model {
     void *base[HL_ARRAYS]; /* masters, gradients, state 1 and 2; NULL where absent */
     void *staged;          /* host memory in which gradients are summed, where MPI cannot reach the device's; else NULL */
     void *running;         /* f32 */
-    void *norms;           /* f64 [2][params][2]: gradients, weights */
+    void *norms;           /* f64 [2][params][HL_NORM_NUMBERS]: gradients, weights */
 
+    hl_scaler scaler;
     int64_t steps;
     uint64_t version;      /* counts changes of the masters */
     uint64_t norm_version; /* of the weight norms */

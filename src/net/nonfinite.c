@@ -10,6 +10,7 @@
 typedef struct place {
     const hl_step *step; /* NULL: the input itself */
     bool found;
+    bool gradient; /* of the step's outputs */
 } place;
 
 static bool is_bad(halo_dtype type, const void *host, int64_t n)
@@ -51,9 +52,10 @@ static halo_status look_after(hl_program *p, const hl_step *s, place *where)
 {
     bool bad = false;
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
-    for (int r = 0; r < HALO_ROLES && !bad; r++)
+    for (int r = 0; r < HALO_ROLES && !bad; r++) {
         if (worth_looking(p, s, r)) HL_TRY(look_at(p, &s->desc.t[r], s->args.ptr[r], &bad));
-    if (bad) *where = (place){s, true};
+        if (bad) *where = (place){s, true, s->phase == HL_PHASE_BACKWARD || r == HALO_DX};
+    }
     return HALO_OK;
 }
 
@@ -62,7 +64,7 @@ static halo_status look_at_input(hl_program *p, place *where)
     const hl_value *x = &p->value[p->y[0]];
     bool bad = false;
     HL_TRY(look_at(p, &x->operand, (char *)p->arena + x->offset, &bad));
-    if (bad) *where = (place){NULL, true};
+    if (bad) *where = (place){NULL, true, false};
     return HALO_OK;
 }
 
@@ -105,23 +107,25 @@ static const char *name_of(const hl_program *p, const place *where)
 
 const char *hl_program_find_nonfinite(hl_program *p)
 {
-    place where = {NULL, false};
+    place where = {NULL, false, false};
     return find_entered(p, &where) == HALO_OK && where.found ? name_of(p, &where) : NULL;
 }
 
 static halo_status describe(hl_program *p, const place *where)
 {
+    const bool in_f16 = p->dev->compute == HALO_F16;
     if (!where->found)
         return hl_fail(p->ctx, HALO_ERR_NONFINITE,
                        "the loss or the sum of squares of the gradients is not finite");
-    if (!where->step) return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite");
+    if (!where->step)
+        return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the input has a value that is not finite%s", in_f16 ? ", or beyond 65504, which is all that f16 holds: transform the data, or use bf16" : "");
     if (where->step->phase == HL_PHASE_LOSS && hl_loss_of_classes(p->opt.loss))
         return hl_fail(p->ctx, HALO_ERR_NONFINITE, "the loss is not finite: a target is no class number from 0 to %" PRId64 "%s",
                        p->value[p->y[p->net->layers - 1]].ext[HALO_C] - 1, p->updated ? "" : "; the weights were not changed");
-    const char *what = where->step->phase == HL_PHASE_BACKWARD ? "a gradient" : "the output";
+    const char *what = where->gradient ? "a gradient" : "the output";
     return hl_fail(p->ctx, HALO_ERR_NONFINITE,
-                   "layer '%s': %s is not finite (%s)%s", name_of(p, where), what, hl_op_kind_name(where->step->desc.kind),
-                   p->updated ? "" : "; the weights were not changed");
+                   "layer '%s': %s is not finite (%s)%s%s", name_of(p, where), what, hl_op_kind_name(where->step->desc.kind),
+                   p->updated ? "" : "; the weights were not changed", in_f16 ? "; f16 holds values up to 65504, bf16 as many as f32" : "");
 }
 
 /* The first rank that found the place, or rank 0 where none did. */
@@ -136,7 +140,7 @@ static halo_status choose_speaker(hl_program *p, bool found, bool *mine)
 
 halo_status hl_report_nonfinite(hl_program *p, bool collective)
 {
-    place where = {NULL, false};
+    place where = {NULL, false, false};
     halo_status st = find_entered(p, &where);
     if (!collective) return st == HALO_OK ? describe(p, &where) : st;
     HL_TRY(hl_agree(p->ctx, st));

@@ -116,7 +116,7 @@ void hl_program_destroy(hl_program *p)
     if (!p) return;
     for (int i = 0; i < p->steps; i++) {
         hl_step *s = &p->step[i];
-        if (s->plan) p->dev->classes[s->desc.kind]->destroy(s->plan);
+        if (s->plan) hl_op_class(p->dev, s->desc.kind, &s->choice)->destroy(s->plan);
         free(s->times);
     }
     for (int i = 0; i < p->transfers; i++) {

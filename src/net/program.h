@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "comm/reducer.h"
 #include "comm/team.h"
+#include "optim/scaler.h"
 
 /* ------------------------------------------------------------------------------------------------------------ model */
 
@@ -29,6 +30,7 @@ typedef struct hl_optim_spec {
     double weight_decay;       /* applied to parameters whose info.decay is set, of layers matched by decay_layers */
     double dense_decay;        /* < 0: same as weight_decay */
     double clip_norm;          /* 0 = off: all updates wait for the global norm */
+    hl_scaling scaling;        /* of the loss; where it is on, all updates wait too */
     const hl_words *freeze;    /* patterns of layers or parameters that stay as they are (freeze.c); read by hl_model_create alone, NULL: none */
 } hl_optim_spec;
 
@@ -58,6 +60,9 @@ int64_t hl_model_gradient_bytes(const hl_model *model);
 halo_status hl_model_gradient_range(hl_model *model, void **ptr, int64_t *elements);
 int64_t hl_model_steps(const hl_model *model); /* optimiser steps done: t of Adam */
 void hl_model_set_steps(hl_model *model, int64_t t);
+/* The state of loss scaling, which updates move. */
+hl_scaler hl_model_scaler(const hl_model *model);
+void hl_model_set_scaler(hl_model *model, const hl_scaler *scaler);
 
 /* ---------------------------------------------------------------------------------------------------------- compile */
 
@@ -150,6 +155,8 @@ typedef struct hl_step_result {
     double votes[HL_VOTES];
     double grad_norm; /* after scaling, before clipping; NaN when not measured */
     bool finite;
+    bool skipped;     /* the gradients overflowed and the scale of the loss gave way: nothing was updated */
+    double loss_scale; /* of this step; 1 without scaling */
     double seconds;
 } hl_step_result;
 

@@ -75,7 +75,7 @@ static halo_status time_backward(hl_program *p, bool first)
         hl_step *s = &p->step[i];
         double start = hl_now();
         if (s->kind != HL_STEP_OP) continue;
-        HL_TRY(p->dev->classes[s->desc.kind]->run(s->plan, &s->args));
+        HL_TRY(hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args));
         HL_TRY(p->dev->ops->wait(p->dev, NULL));
         p->seconds[i] = first ? hl_now() - start : fmin(p->seconds[i], hl_now() - start);
     }

@@ -35,7 +35,7 @@ halo_status hl_execute(hl_program *p, hl_step *s)
     case HL_STEP_START: return start(p, s);
     case HL_STEP_FINISH: return finish(p, s);
     case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
-    default: return p->dev->classes[s->desc.kind]->run(s->plan, &s->args);
+    default: return hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args);
     }
 }
 
@@ -134,7 +134,7 @@ static halo_status load(hl_program *p, const hl_batch *batch)
     HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
     p->record.first_sample = batch->first_sample;
     p->record.weight_sum = batch->weight_sum != 0 && p->average == 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
-    p->record.loss_scale = 1;
+    p->record.loss_scale = p->opt.training ? p->model->scaler.scale : 1;
     return HALO_OK;
 }
 
@@ -181,12 +181,15 @@ static halo_status read_norm(hl_program *p, hl_step_result *result)
 {
     hl_model *m = p->model;
     double sum = 0, bad = 0;
-    halo_operand all = hl_operand_flat(HALO_F64, 2 * (int64_t)m->params);
+    p->largest = 0;
+    halo_operand all = hl_operand_flat(HALO_F64, HL_NORM_NUMBERS * (int64_t)m->params);
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     HL_TRY(p->dev->ops->download(p->dev, &all, m->norms, HALO_F64, p->host));
     for (int i = 0; i < m->params; i++) {
-        sum += p->host[2 * i];
-        bad += p->host[2 * i + 1];
+        const double *v = p->host + (size_t)i * HL_NORM_NUMBERS;
+        sum += v[0];
+        bad += v[1];
+        p->largest = fmax(p->largest, v[2]);
     }
     result->grad_norm = sqrt(sum) * fabs(p->record.grad_scale);
     result->finite = bad == 0 && isfinite(sum);
@@ -202,7 +205,7 @@ static void clip(hl_program *p, double norm)
 /* What updates need to know of this step. */
 static void set_rate(hl_program *p, const hl_step_options *options)
 {
-    p->record.grad_scale = options->grad_scale != 0 ? options->grad_scale : 1;
+    p->record.grad_scale = (options->grad_scale != 0 ? options->grad_scale : 1) / p->record.loss_scale;
     p->record.t = p->model->steps + 1;
     p->record.lr = options->lr;
 }
@@ -214,10 +217,17 @@ static void count_update(hl_program *p)
     p->model->norm_version = p->model->version;
 }
 
-/* All parameters, once the norm of their gradients is known. */
-static halo_status step_all(hl_program *p, double norm)
+/* All parameters, once the norm of their gradients is known; or none, where these overflowed because of the loss's scale. */
+static halo_status step_all(hl_program *p, hl_step_result *result)
 {
-    clip(p, norm);
+    hl_model *m = p->model;
+    if (!result->finite) {
+        result->skipped = hl_scaler_overflows(&m->optim.scaling, &m->scaler);
+        result->finite = result->skipped;
+        return HALO_OK;
+    }
+    hl_scaler_fits(&m->optim.scaling, &m->scaler, p->largest * fabs(p->record.grad_scale));
+    clip(p, result->grad_norm);
     HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
     count_update(p);
     return HALO_OK;
@@ -227,7 +237,17 @@ static halo_status update(hl_program *p, hl_step_result *result)
 {
     HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
     HL_TRY(read_norm(p, result));
-    return result->finite ? step_all(p, result->grad_norm) : HALO_OK;
+    return step_all(p, result);
+}
+
+/* Whether anybody's are not finite, and the largest of all, for scales that follow them: one scale for all ranks. */
+static halo_status agree_on_gradients(hl_program *p, double *bad)
+{
+    double x[2] = {*bad, p->largest};
+    HL_TRY(hl_comm_max(p->ctx, x, 2));
+    *bad = x[0];
+    p->largest = x[1];
+    return HALO_OK;
 }
 
 /* On this rank's own gradients, where all ranks find theirs finite; averaged when it is time. */
@@ -236,10 +256,14 @@ static halo_status update_apart(hl_program *p, const hl_step_options *options, h
     HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
     bool finite = result->finite;
     HL_TRY(read_norm(p, result));
-    result->finite = result->finite && finite;
+    double bad = !result->finite;
+    result->finite = finite;
     HL_TRY(sum_results(p, options, result));
     if (!result->finite) return HALO_OK;
-    HL_TRY(step_all(p, result->grad_norm));
+    HL_TRY(agree_on_gradients(p, &bad));
+    result->finite = bad == 0;
+    HL_TRY(step_all(p, result));
+    if (!result->finite || result->skipped) return HALO_OK;
     return p->model->steps % p->average == 0 ? hl_program_average_now(p) : HALO_OK;
 }
 
@@ -264,12 +288,13 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
                          hl_step_result *result)
 {
     const bool collective = p->reducer && options->update, summed = collective && p->average == 0;
-    const bool as_they_arrive = summed && !(p->model->optim.clip_norm > 0);
+    const bool as_they_arrive = summed && !(p->model->optim.clip_norm > 0) && p->model->optim.scaling.rule == HL_SCALING_NONE;
     p->record.seed = options->seed;
     p->record.step = options->step;
     p->record.delta = options->delta;
     memcpy(result->votes, options->vote, sizeof(result->votes));
     HL_TRY(load(p, batch));
+    result->loss_scale = p->record.loss_scale;
     HL_TRY(clear_gradients(p, options));
     HL_TRY(follow_weights(p));
     set_rate(p, options);

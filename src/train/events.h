@@ -20,6 +20,8 @@ typedef struct hl_event {
     int64_t epoch; /* from 1: the one that is being run, or was just ended; of start: the one to be run next */
     double fraction; /* of the planned steps, 0..1 */
     double loss, lr, grad_norm;
+    bool scaled, skipped; /* a step: its loss was scaled; its gradients overflowed and changed nothing */
+    double loss_scale;
     double seconds, seconds_io, seconds_exposed; /* of this step; exposed: communication that nothing hid */
     double elapsed, left;                        /* of the run */
     double samples_per_second, gflops;

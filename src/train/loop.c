@@ -114,6 +114,9 @@ static void tell_step(loop *l, const hl_loaded *b, const hl_step_result *r, doub
     e.fraction = l->last_step > 0 ? (double)run->at.step / (double)l->last_step : 0;
     e.samples_per_second = (double)run->set.batch / seconds;
     e.gflops = l->flops_step / seconds * 1e-9;
+    e.scaled = r->skipped || r->loss_scale != 1;
+    e.skipped = r->skipped;
+    e.loss_scale = r->loss_scale;
     hl_run_tell(run, &e);
 }
 
@@ -133,6 +136,8 @@ static halo_status one_step(loop *l, const hl_loaded *b)
     HL_TRY(run_parts(l, b, lr, &r));
     if (l->votes[HL_VOTE_FAILED] > 0) return hl_agree(run->ctx, l->read);
     double seconds = hl_now() - begin + b->seconds_waited;
+    if (r.skipped && run->ctx->rank == 0)
+        HL_DEBUG(run->ctx, "step %" PRId64 ": gradients overflowed with the loss times %g, nothing was updated", run->at.step, r.loss_scale);
     run->at.step++;
     run->at.step_in_epoch++;
     run->at.seconds = run->seconds_before + hl_now() - run->started;

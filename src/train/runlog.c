@@ -120,6 +120,8 @@ static void members(const hl_run *run, const hl_event *e, hl_json *j)
         hl_json_number(j, "seconds_io", e->seconds_io);
         hl_json_number(j, "seconds_exposed", e->seconds_exposed);
         hl_json_number(j, "grad_norm", e->grad_norm);
+        if (e->scaled) hl_json_number(j, "loss_scale", e->loss_scale);
+        if (e->skipped) hl_json_bool(j, "skipped", true);
         break;
     case HL_EVENT_EPOCH:
         hl_json_number(j, "loss", e->loss);

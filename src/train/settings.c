@@ -54,8 +54,9 @@ static const hl_key keys[] = {
     KEY("backend", HL_SETTING_TEXT, backend, .fallback = "auto", .none = "auto", .help = "cpu, cuda or ref; auto: the first that this machine can run"),
     KEY("threads", HL_SETTING_INT, threads, .fallback = "auto", .none = "auto", .low = 1, .high = 65536,
         .help = "computing threads of each rank; auto: OMP_NUM_THREADS, else the cores allowed to this process"),
-    KEY("precision", HL_SETTING_CHOICE, precision, .fallback = "f32", .choices = "f32|f64",
-        .help = "type of activations, weights and gradients; f64 is for comparisons: backend ref alone has it"),
+    KEY("precision", HL_SETTING_CHOICE, precision, .fallback = "f32", .choices = "f32|f64|f16|bf16",
+        .help = "type of activations and their gradients; with f16 and bf16 weights and optimiser state stay f32 (backends without such arithmetic compute in f32 and round); "
+                "f64, weights included, is for comparisons: backend ref alone has it"),
     KEY("winograd", HL_SETTING_CHOICE, winograd, .fallback = "auto", .choices = "auto|no|f2|f4",
         .help = "convolutions by Winograd's algorithms: no, up to F(2,3), which is as exact as the direct ones, or up to F(4,3), whose errors are at most 2e-4 of the "
                 "largest output; auto: f2 where plans are measured and samples are whole, else no; backend cpu has them"),
@@ -174,6 +175,11 @@ static const hl_key keys[] = {
         .help = "of dense weights, where it differs"),
     KEY("optimizer.clip_norm", HL_SETTING_NUMBER, optimizer.clip_norm, .fallback = "none", .none = "none", .low = 1e-30, .high = 1e30,
         .help = "scale gradients down to this global norm"),
+    KEY("optimizer.loss_scale", HL_SETTING_CHOICE, optimizer.loss_scale, .fallback = "auto", .choices = "auto|none|backoff|logmax",
+        .help = "gradients of loss times a scale, so that small ones do not vanish in 16 bits: backoff halves it when they overflow (that step is skipped on all ranks) and doubles "
+                "it after loss_scale_every steps without; logmax follows the logarithm of the largest gradient; auto: backoff with precision f16, else none"),
+    KEY("optimizer.loss_scale_start", HL_SETTING_NUMBER, optimizer.loss_scale_start, .fallback = "16777216", .low = 1, .high = 16777216, .help = "the first scale, a power of 2"),
+    KEY("optimizer.loss_scale_every", HL_SETTING_INT, optimizer.loss_scale_every, .fallback = "2000", .low = 1, .high = MOST, .help = "backoff: steps without overflow before it doubles"),
     KEY("schedule.name", HL_SETTING_CHOICE, schedule.name, .fallback = "constant", .choices = "constant|step|polynomial|cosine",
         .help = "of the learning rate after warm-up"),
     KEY("schedule.warmup", HL_SETTING_NUMBER, schedule.warmup, .fallback = "0", .low = 0, .high = MOST, .help = "epochs of linear warm-up"),

@@ -16,6 +16,10 @@ typedef enum hl_volumes_setting { HL_VOLUMES_AUTO = 0, HL_VOLUMES_WINDOWS, HL_VO
 
 typedef enum hl_average { HL_AVERAGE_GRADIENTS = 0, HL_AVERAGE_PARAMETERS } hl_average;
 
+/* As the choices of their keys. */
+typedef enum hl_precision { HL_PRECISION_F32 = 0, HL_PRECISION_F64, HL_PRECISION_F16, HL_PRECISION_BF16 } hl_precision;
+enum { HL_LOSS_SCALE_AUTO = 0 };
+
 typedef struct hl_settings {
     const char *network_text; /* not a key: the network file that a checkpoint carries, used instead of `network` when not NULL */
     const struct hl_target *label; /* not a key, either: [labels] what a checkpoint says of its targets, for data that have none; NULL: such data are refused */
@@ -44,7 +48,7 @@ typedef struct hl_settings {
     hl_words freeze;
     double stop_grace; /* seconds; -1: none */
     int64_t threads;
-    int precision; /* 1: f64 */
+    int precision; /* hl_precision */
     int winograd; /* 0: auto; else the place in setup.c's list */
     int cpu_isa, cpu_bind;
     struct {
@@ -95,8 +99,9 @@ typedef struct hl_settings {
     int64_t ignore_label; /* -1: none */
     double huber_delta;
     struct {
-        int name, larc;
-        double lr, momentum, beta1, beta2, epsilon, weight_decay, dense_decay, trust, clip_norm;
+        int name, larc, loss_scale;
+        int64_t loss_scale_every;
+        double lr, momentum, beta1, beta2, epsilon, weight_decay, dense_decay, trust, clip_norm, loss_scale_start;
     } optimizer;
     struct {
         int name;

@@ -22,16 +22,17 @@ static int winograd_of(const hl_settings *set)
 static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
 {
     static const char *const isas[] = {"", "generic", "avx2", "avx512f"}, *const binds[] = {"", "none", "cores"};
+    static const halo_dtype types[] = {HALO_F32, HALO_F64, HALO_F16, HALO_BF16};
     if (ctx->device) return HALO_OK; /* chosen already */
     if (*set->backend) {
         if (strlen(set->backend) >= sizeof(ctx->backend)) return hl_fail(ctx, HALO_ERR_USAGE, "unknown backend '%s'", set->backend);
         memcpy(ctx->backend, set->backend, strlen(set->backend) + 1);
     }
-    if (set->precision) {
+    ctx->compute = types[set->precision];
+    if (ctx->compute == HALO_F64) {
         if (*ctx->backend && strcmp(ctx->backend, "ref") != 0)
             return hl_fail(ctx, HALO_ERR_USAGE, "'precision: f64' needs 'backend: ref': backend '%s' computes in f32", ctx->backend);
         memcpy(ctx->backend, "ref", sizeof("ref"));
-        ctx->f64 = true;
     }
     memcpy(ctx->isa, isas[set->cpu_isa], strlen(isas[set->cpu_isa]) + 1);
     ctx->winograd = winograd_of(set);
@@ -304,10 +305,19 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
     return o;
 }
 
+static hl_scaling scaling_of(const hl_settings *set)
+{
+    static const hl_scaling_rule rules[] = {HL_SCALING_NONE, HL_SCALING_NONE, HL_SCALING_BACKOFF, HL_SCALING_LOGMAX};
+    hl_scaling s = {.rule = rules[set->optimizer.loss_scale], .start = exp2(floor(log2(set->optimizer.loss_scale_start))), .every = set->optimizer.loss_scale_every};
+    if (set->optimizer.loss_scale == HL_LOSS_SCALE_AUTO && set->precision == HL_PRECISION_F16) s.rule = HL_SCALING_BACKOFF;
+    return s;
+}
+
 hl_optim_spec hl_run_optim_spec(const hl_settings *set)
 {
     hl_optim_spec o = {.weight_decay = set->optimizer.weight_decay, .dense_decay = set->optimizer.dense_decay,
-                       .clip_norm = set->optimizer.clip_norm > 0 ? set->optimizer.clip_norm : 0, .freeze = &set->freeze};
+                       .clip_norm = set->optimizer.clip_norm > 0 ? set->optimizer.clip_norm : 0, .freeze = &set->freeze,
+                       .scaling = scaling_of(set)};
     o.update = (halo_update_params){.kind = (halo_optimizer)set->optimizer.name, .larc = (halo_larc)set->optimizer.larc,
                                     .momentum = set->optimizer.momentum, .beta1 = set->optimizer.beta1, .beta2 = set->optimizer.beta2,
                                     .eps = set->optimizer.epsilon, .lr_factor = 1, .trust = set->optimizer.trust,

@@ -154,6 +154,25 @@ static halo_status get_progress(hl_ckpt *file, hl_progress *at, int64_t *t)
     return hl_ckpt_get_number(file, "seconds", &at->seconds);
 }
 
+/* Of loss scaling, hl_scaler as an array. */
+static halo_status put_scaler(hl_run *run, hl_ckpt *file)
+{
+    const int64_t dim[1] = {HL_SCALER_NUMBERS};
+    hl_scaler scaler = hl_model_scaler(run->model);
+    if (hl_run_optim_spec(&run->set).scaling.rule == HL_SCALING_NONE) return HALO_OK;
+    return hl_ckpt_put(file, "loss_scaling", HALO_F64, 1, dim, &scaler);
+}
+
+static halo_status get_scaler(hl_run *run, hl_ckpt *file)
+{
+    const int64_t dim[1] = {HL_SCALER_NUMBERS};
+    hl_scaler scaler;
+    if (hl_run_optim_spec(&run->set).scaling.rule == HL_SCALING_NONE || !hl_ckpt_has(file, "loss_scaling")) return HALO_OK;
+    HL_TRY(hl_ckpt_get(file, "loss_scaling", HALO_F64, 1, dim, &scaler));
+    hl_model_set_scaler(run->model, &scaler);
+    return HALO_OK;
+}
+
 halo_status hl_state_save(hl_run *run, const char *path)
 {
     hl_ckpt *file;
@@ -162,6 +181,7 @@ halo_status hl_state_save(hl_run *run, const char *path)
     HL_GOTO(st, put_progress(file, &run->at, hl_model_steps(run->model)), close_file);
     HL_GOTO(st, put_texts(run, file), close_file);
     HL_GOTO(st, put_targets(run, file), close_file);
+    HL_GOTO(st, put_scaler(run, file), close_file);
     HL_GOTO(st, each_array(run, file, true, put_array), close_file);
 close_file:;
     halo_status closed = hl_ckpt_close(file, st == HALO_OK);
@@ -257,6 +277,7 @@ halo_status hl_state_load(hl_run *run, const char *path, bool with_progress)
     HL_GOTO(st, check_network(run, file, path), close_file);
     if (with_progress) HL_GOTO(st, load_progress(run, file, path, &at, &t), close_file);
     HL_GOTO(st, each_array(run, file, with_progress, get_array), close_file);
+    if (with_progress) HL_GOTO(st, get_scaler(run, file), close_file);
     if (with_progress) {
         run->at = at;
         hl_model_set_steps(run->model, t);

@@ -200,7 +200,7 @@ static void optimiser(int64_t n)
     add("update sgd with momentum", d);
     halo_op_desc s = {.kind = HALO_OP_SUMSQ};
     s.t[HALO_X] = hl_operand_flat(HALO_F32, n);
-    s.t[HALO_STAT] = hl_operand_flat(HALO_F64, 2);
+    s.t[HALO_STAT] = hl_operand_flat(HALO_F64, 3);
     add("sumsq", s);
     halo_op_desc l = {.kind = HALO_OP_LOSS, .loss = HALO_LOSS_MSE};
     l.t[HALO_X] = l.t[HALO_T] = l.t[HALO_DX] = hl_operand_flat(HALO_F32, n);

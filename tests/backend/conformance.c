@@ -137,7 +137,7 @@ static subject *add_subject(subject *list, int *n, halo_context *ctx, const char
     subject *s = &list[*n];
     HL_BUG_UNLESS(*n < MAX_SUBJECTS);
     *s = (subject){.tolerance = tolerance, .all_layouts = strcmp(backend, "ref") == 0, .turns = 1};
-    snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.f64 ? " f64" : "", options.isa ? " " : "",
+    snprintf(s->name, sizeof(s->name), "%s%s%s%s", backend, options.compute == HALO_F64 ? " f64" : "", options.isa ? " " : "",
              options.isa ? options.isa : "");
     if (options.threads)
         snprintf(s->name + strlen(s->name), sizeof(s->name) - strlen(s->name), " x%d", options.threads);
@@ -149,7 +149,7 @@ static subject *add_subject(subject *list, int *n, halo_context *ctx, const char
     return s;
 }
 
-/* With 16-bit activations, where the backend computes with them: a rounding or two of every output. */
+/* With 16-bit activations: a rounding or two of every output. Where all is done in f32 between conversions a third of the trials show that. */
 static void add_halves(subject *list, int *n, halo_context *ctx, const char *backend)
 {
     for (size_t g = 0; g < HL_COUNT(grains); g++) {
@@ -160,9 +160,10 @@ static void add_halves(subject *list, int *n, halo_context *ctx, const char *bac
             dev->ops->close(dev);
             continue;
         }
+        bool widened = strcmp(backend, "cpu") == 0 || strcmp(backend, "ref") == 0;
         HL_BUG_UNLESS(*n < MAX_SUBJECTS);
         subject *s = &list[(*n)++];
-        *s = (subject){.dev = dev, .grain = type, .tolerance = type == HALO_F16 ? 2e-3 : 1.6e-2, .turns = 1};
+        *s = (subject){.dev = dev, .grain = type, .tolerance = type == HALO_F16 ? 2e-3 : 1.6e-2, .turns = widened ? 3 : 1};
         snprintf(s->name, sizeof(s->name), "%s %s", backend, hl_dtype_name(type));
     }
 }
@@ -190,8 +191,8 @@ static int all_subjects(subject *list, halo_context *ctx)
         const char *name = (*b)->name;
         if (only && strcmp(name, only) != 0) continue;
         if (strcmp(name, "ref") == 0) {
-            add_subject(list, &n, ctx, name, (halo_device_options){.f64 = true}, 2e-13);
-            add_subject(list, &n, ctx, name, (halo_device_options){.f64 = false}, 2e-7);
+            add_subject(list, &n, ctx, name, (halo_device_options){.compute = HALO_F64}, 2e-13);
+            add_subject(list, &n, ctx, name, (halo_device_options){.compute = HALO_F32}, 2e-7);
         } else if (strcmp(name, "cpu") == 0) {
             add_cpu(list, &n, ctx);
         } else {
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
     halo_device *oracle;
     subject subjects[MAX_SUBJECTS];
     check_status(NULL, halo_context_create(NULL, &ctx), "context");
-    check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.f64 = true}, &oracle), "oracle");
+    check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.compute = HALO_F64}, &oracle), "oracle");
     int n = all_subjects(subjects, ctx);
     if (argc == 3)
         run_one(subjects, n, argv[1], argv[2], oracle);

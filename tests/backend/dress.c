@@ -387,7 +387,7 @@ static halo_status run_plan(dressed *x, const halo_candidate *c, halo_plan *plan
         if (c->image && !image) HL_GOTO(st, make_weights_image(x, c, &args, &image), release);
         if (c->image) args.ptr[HALO_WT] = image;
         if (x->dev->ops->enter) x->dev->ops->enter(x->dev);
-        st = x->dev->classes[x->d.kind]->run(plan, &args);
+        st = hl_op_class(x->dev, x->d.kind, c)->run(plan, &args);
         if (x->dev->ops->leave) x->dev->ops->leave(x->dev);
         if (st == HALO_OK) st = x->dev->ops->wait(x->dev, NULL);
         if (st == HALO_OK) st = move_all(x, false);
@@ -401,7 +401,7 @@ release:
 bool dress_run(dressed *x, const halo_candidate *c, int times)
 {
     halo_plan *plan = NULL;
-    const halo_op_class *class = x->dev->classes[x->d.kind];
+    const halo_op_class *class = hl_op_class(x->dev, x->d.kind, c);
     unsigned char *first[HALO_ROLES] = {NULL};
     bool good = true;
     if (class->plan(x->dev, &x->d, c, &plan) != HALO_OK)

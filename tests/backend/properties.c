@@ -756,20 +756,21 @@ static void test_upsample(void)
 
 static void test_sumsq(void)
 {
-    double x[5] = {3, NAN, -INFINITY, 4, INFINITY}, stat[2];
+    double x[5] = {3, NAN, -INFINITY, -4, INFINITY}, stat[3];
     halo_op_desc d = {.kind = HALO_OP_SUMSQ};
     void *ptr[HALO_ROLES] = {[HALO_X] = x, [HALO_STAT] = stat};
     d.t[HALO_X] = hl_operand_flat(HALO_F64, 5);
-    d.t[HALO_STAT] = hl_operand_flat(HALO_F64, 2);
+    d.t[HALO_STAT] = hl_operand_flat(HALO_F64, 3);
     check_status(dev->ctx, hl_op_run_once(dev, &d, NULL, ptr, NULL), "sumsq");
     tap_ok(stat[1] == 3, "sumsq counts 3 values that are not finite");
+    tap_ok(stat[2] == 4, "and finds the largest of the others");
 }
 
 int main(void)
 {
     halo_context *ctx;
     check_status(NULL, halo_context_create(NULL, &ctx), "context");
-    check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.f64 = true}, &dev), "ref");
+    check_status(ctx, hl_device_open(ctx, "ref", &(halo_device_options){.compute = HALO_F64}, &dev), "ref");
     test_conv_gradients();
     test_transposed_gradients();
     test_pool_gradients(HALO_POOL_MAX);

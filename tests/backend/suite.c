@@ -696,7 +696,7 @@ static void make_sumsq(trial *t, rng *r)
         pointwise_extents(r, e);
         use(t, HALO_X, DRESS_PROGRAM, true, false, e);
     }
-    use_flat(t, HALO_STAT, DRESS_STAT, false, true, 2);
+    use_flat(t, HALO_STAT, DRESS_STAT, false, true, 3);
 }
 
 static void make_update(trial *t, rng *r)
@@ -718,7 +718,7 @@ static void make_update(trial *t, rng *r)
     if (!plain) use_flat(t, HALO_M1, DRESS_MASTER, true, true, n);
     if (adam) fill_positive(r, use_flat(t, HALO_M2, DRESS_MASTER, true, true, n));
     if (u->larc || rng_chance(r, 50)) {
-        fill_positive(r, use_flat(t, HALO_STAT, DRESS_STAT, true, false, 2));
+        fill_positive(r, use_flat(t, HALO_STAT, DRESS_STAT, true, false, 3));
         fill_positive(r, use_flat(t, HALO_STAT2, DRESS_STAT, true, true, 1));
         if (rng_chance(r, 10)) t->t[HALO_STAT].value[0] = 0;
         if (rng_chance(r, 10)) t->t[HALO_STAT2].value[0] = 0;

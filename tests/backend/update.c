@@ -190,7 +190,7 @@ int main(void)
         for (int f64 = 0; f64 < (strcmp((*b)->name, "ref") == 0 ? 2 : 1); f64++) {
             char name[32];
             snprintf(name, sizeof(name), "%s%s", (*b)->name, f64 ? " f64" : "");
-            if (hl_device_open(ctx, (*b)->name, &(halo_device_options){.f64 = f64}, &dev) != HALO_OK) {
+            if (hl_device_open(ctx, (*b)->name, &(halo_device_options){.compute = f64 ? HALO_F64 : HALO_F32}, &dev) != HALO_OK) {
                 tap_skip("%s: %s", name, halo_error_message(ctx));
                 continue;
             }

@@ -267,7 +267,7 @@ static void check_times(halo_device *dev)
 int main(void)
 {
     halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
-    const halo_device_options f64 = {.f64 = true};
+    const halo_device_options f64 = {.compute = HALO_F64};
     halo_device *ref;
     check_status(NULL, halo_context_create(&o, &ctx), "context");
     check_status(ctx, hl_device_open(ctx, "ref", &f64, &ref), "device");

@@ -374,7 +374,7 @@ static void check_zoo(const char *variant, int64_t size)
 int main(void)
 {
     halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
-    const halo_device_options f64 = {.f64 = true};
+    const halo_device_options f64 = {.compute = HALO_F64};
     check_status(NULL, halo_context_create(&o, &ctx), "context");
     check_status(ctx, hl_device_open(ctx, "ref", &f64, &dev), "device");
     for (const small_network *s = small_networks; s->name; s++) {

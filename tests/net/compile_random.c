@@ -179,7 +179,7 @@ static void check_seed(uint64_t seed, bool print)
 int main(int argc, char **argv)
 {
     halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
-    const halo_device_options f64 = {.f64 = true};
+    const halo_device_options f64 = {.compute = HALO_F64};
     int first = argc > 2 ? atoi(argv[1]) : 1, last = argc > 2 ? atoi(argv[2]) : 120;
     check_status(NULL, halo_context_create(&o, &ctx), "context");
     check_status(ctx, hl_device_open(ctx, "ref", &f64, &dev), "device");

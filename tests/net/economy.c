@@ -143,7 +143,7 @@ static void check_limits(size_t i, const network *k, const outcome *plain, const
 
 static void check_on(const char *backend, bool f64, double tolerance)
 {
-    const halo_device_options o = {.f64 = f64};
+    const halo_device_options o = {.compute = f64 ? HALO_F64 : HALO_F32};
     check_status(ctx, hl_device_open(ctx, backend, &o, &dev), backend);
     for (size_t i = 0; i < HL_COUNT(networks); i++) {
         network k = networks[i];

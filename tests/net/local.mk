@@ -4,7 +4,7 @@
 # programs: small.c has the networks
 noinst_HEADERS += tests/net/small.h tests/net/random.h
 NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
-	tests/net/compile_random.test tests/net/compile_update.test
+	tests/net/compile_random.test tests/net/compile_update.test tests/net/precision.test
 check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
 TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
 TESTS_FAST += $(NET_PROGRAM_TESTS)
@@ -14,6 +14,7 @@ tests_net_compile_gradient_test_SOURCES = tests/net/compile_gradient.c tests/net
 tests_net_economy_test_SOURCES = tests/net/economy.c tests/net/small.c
 tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/small.c
 tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/random.c tests/net/small.c
+tests_net_precision_test_SOURCES = tests/net/precision.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c
 
 # make tests/net/bench_fuse: times steps with and without what is fused

@@ -261,7 +261,7 @@ static void check_small(int64_t batch)
 int main(int argc, char **argv)
 {
     int level;
-    const halo_device_options f64 = {.f64 = true}, f32 = {.threads = 1};
+    const halo_device_options f64 = {.compute = HALO_F64}, f32 = {.threads = 1};
     int64_t part[3] = {argc > 1 ? atoi(argv[1]) : 1, argc > 2 ? atoi(argv[2]) : 1, argc > 3 ? atoi(argv[3]) : 1};
     cpu = argc > 4 && strcmp(argv[4], "cpu") == 0;
     int at = cpu ? 5 : 4, first = argc > at + 1 ? atoi(argv[at]) : 1, last = argc > at + 1 ? atoi(argv[at + 1]) : 20;

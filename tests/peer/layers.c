@@ -59,7 +59,7 @@ static void print(hl_model *m)
 
 static void run(halo_context *ctx, const char *backend, bool f64)
 {
-    const halo_device_options device = {.f64 = f64};
+    const halo_device_options device = {.compute = f64 ? HALO_F64 : HALO_F32};
     const hl_optim_spec sgd = {.update = {.kind = HALO_SGD, .lr_factor = 1}, .dense_decay = -1};
     const hl_compile_options options = {
         .batch = SAMPLES, .training = true, .loss = HALO_LOSS_CROSS_ENTROPY, .plan = HL_PLAN_FIXED, .layout = HALO_LAYOUTS};

@@ -130,7 +130,7 @@ typedef struct hl_kern {
     /* Logits to probabilities; returns the cross entropy, as above. */
     double (*softmax)(float *x, int64_t classes, int64_t step, int64_t n, const float *t, const float *weight);
     /* returns the sum of squares; *bad += values that are not finite */
-    double (*sumsq)(const float *x, int64_t n, int64_t *bad);
+    double (*sumsq)(const float *x, int64_t n, int64_t *bad, float *largest);
     /* one optimiser step; m and s may be NULL where the kind has none. Returns the sum of squares of the new weights. */
     double (*update)(const hl_update_kern *u, float *w, const float *g, float *m, float *s, int64_t n);
 
@@ -172,7 +172,7 @@ void HL_K(mul)(const float *, const float *, float *, int64_t);
 double HL_K(loss)(halo_loss, float, const float *, const float *, float *, float, int64_t);
 double HL_K(cross_entropy)(float *, int64_t, int64_t, int64_t, const float *, const float *, float, bool);
 double HL_K(softmax)(float *, int64_t, int64_t, int64_t, const float *, const float *);
-double HL_K(sumsq)(const float *, int64_t, int64_t *);
+double HL_K(sumsq)(const float *, int64_t, int64_t *, float *);
 double HL_K(update)(const hl_update_kern *, float *, const float *, float *, float *, int64_t);
 void HL_K(dots)(const float *, const float *, int64_t, int64_t, int, float *);
 void HL_K(combine)(const float *, int64_t, const float *, int64_t, int, bool, float *, int64_t);

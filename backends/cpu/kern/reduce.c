@@ -4,6 +4,7 @@
 #include "vec.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Loss and derivative of d = x - t. */
 static inline float mse(float d) { return d * d; }
@@ -62,27 +63,46 @@ static inline hl_vi not_finite(hl_vf v)
     return ((hl_vi)v & exponent) == exponent;
 }
 
-double HL_K(sumsq)(const float *x, int64_t n, int64_t *bad)
+static float largest_lane(hl_vi magnitude)
 {
+    int most = 0;
+    for (int l = 0; l < HL_VL; l++) most = magnitude[l] > most ? magnitude[l] : most;
+    float x;
+    memcpy(&x, &most, sizeof(x));
+    return x;
+}
+
+/* Magnitudes are compared as the whole numbers that their bits are. */
+double HL_K(sumsq)(const float *x, int64_t n, int64_t *bad, float *largest)
+{
+    const hl_vi magnitude = hl_splat_i(0x7fffffff);
     enum { SPAN = 1 << 16 }; /* elements between folds of the lanes' 32-bit counts */
     double sum = 0;
     int64_t i = 0;
     while (n - i >= HL_VL) {
         int64_t end = n - i < SPAN ? n : i + SPAN;
         hl_vd s0 = {0}, s1 = {0};
-        hl_vi count = {0};
+        hl_vi count = {0}, most = {0};
         for (; i + HL_VL <= end; i += HL_VL) {
             hl_vd a = hl_load_d(x + i), b = hl_load_d(x + i + HL_VDL);
             s0 += a * a;
             s1 += b * b;
-            count -= not_finite(hl_load(x + i));
+            hl_vf v = hl_load(x + i);
+            hl_vi wrong = not_finite(v), m = (hl_vi)v & magnitude & ~wrong;
+            count -= wrong;
+            hl_vi more = m > most;
+            most = (m & more) | (most & ~more);
         }
         sum += hl_vd_sum(s0 + s1);
         for (int l = 0; l < HL_VL; l++) *bad += count[l];
+        *largest = fmaxf(*largest, largest_lane(most));
     }
     for (; i < n; i++) {
         sum += (double)x[i] * x[i];
-        *bad += !isfinite(x[i]);
+        if (isfinite(x[i]))
+            *largest = fmaxf(*largest, fabsf(x[i]));
+        else
+            ++*bad;
     }
     return sum;
 }

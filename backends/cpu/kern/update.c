@@ -74,10 +74,11 @@ double HL_K(update)(const hl_update_kern *u, float *w, const float *g, float *m,
 {
     double sum = 0;
     int64_t bad = 0;
+    float largest = 0;
     for (int64_t i = 0; i < n; i += SPAN) {
         int64_t count = n - i < SPAN ? n - i : SPAN;
         step(u, w + i, g + i, m ? m + i : NULL, s ? s + i : NULL, count);
-        sum += HL_K(sumsq)(w + i, count, &bad);
+        sum += HL_K(sumsq)(w + i, count, &bad, &largest);
     }
     return sum;
 }

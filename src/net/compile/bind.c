@@ -35,7 +35,7 @@ static halo_status bind_transfer(hl_program *p, hl_transfer *t)
 
 static halo_status bind_step(hl_program *p, hl_step *s)
 {
-    if (s->kind == HL_STEP_OP) HL_TRY(p->dev->classes[s->desc.kind]->plan(p->dev, &s->desc, &s->choice, &s->plan));
+    if (s->kind == HL_STEP_OP) HL_TRY(hl_op_class(p->dev, s->desc.kind, &s->choice)->plan(p->dev, &s->desc, &s->choice, &s->plan));
     if (s->kind == HL_STEP_START) HL_TRY(bind_transfer(p, &p->transfer[s->transfer]));
     for (int r = 0; r < HALO_ROLES; r++)
         s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
@@ -51,7 +51,7 @@ halo_status hl_pass_bind(hl_program *p)
     p->opt.beside = NULL;
     HL_TRY(alloc_cleared(p, p->image_bytes, &p->images));
     HL_TRY(alloc_cleared(p, p->scratch_bytes, &p->scratch));
-    size_t numbers = 2 * (size_t)p->model->params;
+    size_t numbers = HL_NORM_NUMBERS * (size_t)p->model->params;
     size_t rows = (size_t)(p->opt.batch * hl_layer_of(p, p->net->layers - 1)->rows);
     if (numbers < rows) numbers = rows;
     HL_TRY(hl_calloc(p->ctx, numbers, sizeof(*p->host), "host numbers of a program", &p->host));
