@@ -67,6 +67,17 @@ HALO_API const char *halo_version_details(void);
 /* A context carries the communicator, device, threads, log level and seed of everything made from it. Opaque. */
 typedef struct halo_context halo_context;
 
+typedef enum halo_dtype {
+    HALO_NONE = 0, /* absent */
+    HALO_F32,
+    HALO_F64,
+    HALO_F16,
+    HALO_BF16,
+    HALO_U8,
+    HALO_I16,
+    HALO_I32
+} halo_dtype;
+
 typedef enum halo_log_level { HALO_LOG_ERROR = 0, HALO_LOG_WARN, HALO_LOG_INFO, HALO_LOG_DEBUG } halo_log_level;
 
 /* Receives one message, without newline. May be called from halo's own threads, one call at a time per context. */
@@ -81,6 +92,7 @@ typedef struct halo_context_options {
     halo_log_level log_level; /* messages above it are not formatted */
     halo_log_fn log;          /* NULL: messages are dropped (errors stay readable by halo_error_message) */
     void *log_user;
+    halo_dtype compute;       /* type of activations and their gradients: HALO_F32 (HALO_NONE as well), HALO_F16 or HALO_BF16, with f32 weights; HALO_F64: backend "ref" alone */
 } halo_context_options;
 
 #define HALO_CONTEXT_OPTIONS_INIT {.size = sizeof(halo_context_options), .seed = 1, .log_level = HALO_LOG_WARN}
@@ -297,19 +309,6 @@ HALO_API halo_status halo_network_parse(halo_context *ctx, const char *name, con
 /* The network as the text of such a file, from which halo_network_parse makes an equal one. *text is freed by the caller with free(). */
 HALO_API halo_status halo_network_text(const halo_network *net, char **text);
 
-/* -------------------------------------------------------------------------------------------------------------- numbers */
-
-typedef enum halo_dtype {
-    HALO_NONE = 0, /* absent */
-    HALO_F32,
-    HALO_F64,
-    HALO_F16,
-    HALO_BF16,
-    HALO_U8,
-    HALO_I16,
-    HALO_I32
-} halo_dtype;
-
 /* -------------------------------------------------------------------------------------------------------------- training */
 
 /*
@@ -359,7 +358,8 @@ HALO_API void halo_trainer_destroy(halo_trainer *trainer); /* NULL is allowed */
  * class numbers, [batch] or [batch 1 D H W]), dense, C order, on several
  * ranks the whole batch on each (halo_trainer_step_blocks takes parts); nothing is kept of them. lr replaces that of the options when > 0; negative or not finite
  * is HALO_ERR_USAGE. *loss (may be NULL) is the mean before the step.
- * HALO_ERR_NONFINITE: the step was not made, the message names the layer. */
+ * HALO_ERR_NONFINITE: the step was not made, the message names the layer. With halo_context_options.compute HALO_F16 gradients are those of a scaled loss; a step in which they
+ * overflow makes the scale smaller and changes nothing else. */
 HALO_API halo_status halo_trainer_step(halo_trainer *trainer, const float *x, const float *y, double lr, double *loss);
 
 /*

@@ -23,6 +23,8 @@ halo_status halo_context_create(const halo_context_options *options, halo_contex
         return hl_fail(NULL, HALO_ERR_USAGE, "halo_context_options has size %zu, this library expects %zu", options->size,
                        sizeof(*options));
     if (options->threads < 0) return hl_fail(NULL, HALO_ERR_USAGE, "threads is %d, must be 0 or more", options->threads);
+    if (options->compute > HALO_BF16)
+        return hl_fail(NULL, HALO_ERR_USAGE, "halo_context_options: 'compute' is %d, must be HALO_F32, HALO_F16, HALO_BF16 or HALO_F64", (int)options->compute);
     halo_context *ctx;
     HL_TRY(hl_calloc(NULL, 1, sizeof(*ctx), "a context", &ctx));
     ctx->log_level = options->log_level;
@@ -31,6 +33,7 @@ halo_status halo_context_create(const halo_context_options *options, halo_contex
     ctx->seed = options->seed;
     ctx->threads = options->threads > 0 ? options->threads : hl_default_threads();
     ctx->ranks = 1;
+    ctx->compute = options->compute;
     halo_status st = HALO_OK;
     HL_GOTO(st, copy_name(ctx, "backend", options->backend, ctx->backend, sizeof(ctx->backend)), free_ctx);
     HL_GOTO(st, copy_name(ctx, "isa", options->isa, ctx->isa, sizeof(ctx->isa)), free_ctx);

@@ -164,6 +164,7 @@ static halo_context_options options_of(const halo_context *ctx)
     o.threads = ctx->threads;
     o.backend = *ctx->backend ? ctx->backend : NULL;
     o.isa = *ctx->isa ? ctx->isa : NULL;
+    o.compute = ctx->compute;
     return o;
 }
 

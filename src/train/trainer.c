@@ -21,8 +21,10 @@ static halo_status check(halo_context *ctx, const halo_trainer_options *o)
 }
 
 /* The same settings in the words of a configuration, so that a checkpoint tells what made it. */
-static void to_settings(const halo_trainer_options *o, hl_settings *set)
+static void to_settings(const halo_context *ctx, const halo_trainer_options *o, hl_settings *set)
 {
+    static const hl_precision precisions[] = {[HALO_F64] = HL_PRECISION_F64, [HALO_F16] = HL_PRECISION_F16, [HALO_BF16] = HL_PRECISION_BF16};
+    set->precision = precisions[ctx->compute];
     set->batch = o->batch;
     set->loss = (int)o->loss;
     set->huber_delta = o->huber_delta;
@@ -133,7 +135,7 @@ static halo_status prepare(halo_trainer *t, const halo_network *net)
 static halo_status settings_of(halo_trainer *t, const halo_trainer_options *options)
 {
     HL_TRY(hl_config_defaults(t->run.ctx, hl_settings_keys(), &t->run.set));
-    to_settings(options, &t->run.set);
+    to_settings(t->run.ctx, options, &t->run.set);
     return hl_config_check(t->run.ctx, hl_settings_keys(), &t->run.set, "halo_trainer_options");
 }
 

@@ -79,6 +79,33 @@ static void train_classes(halo_context *ctx, const halo_network *net, const floa
     halo_trainer_destroy(t);
 }
 
+/* The same network with activations of 16 bits: it learns; in f16 the first steps overflow and change nothing. */
+static void train_short(halo_dtype type, const float *x, const float *y)
+{
+    halo_context_options c = HALO_CONTEXT_OPTIONS_INIT;
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    halo_context *ctx = NULL;
+    halo_network *net = NULL;
+    halo_trainer *t = NULL;
+    double first = 0, last = 0;
+    c.compute = type;
+    o.batch = BATCH;
+    o.lr = 0.05;
+    halo_status st = halo_context_create(&c, &ctx);
+    if (st == HALO_OK) st = make_network(ctx, &net);
+    if (st == HALO_OK) st = halo_trainer_create(ctx, net, &o, &t);
+    for (int step = 0; step < 100 && st == HALO_OK; step++) {
+        int at = step % 2 * BATCH;
+        st = halo_trainer_step(t, x + at * CELLS, y + 2 * at * CELLS, 0, step == 0 ? &first : &last);
+    }
+    tap_ok(st == HALO_OK && last < 0.5 * first, "in %s the loss falls from %g to %g", type == HALO_F16 ? "f16" : "bf16", first, last);
+    int64_t made = halo_trainer_steps(t);
+    tap_ok(type == HALO_F16 ? made < 100 && made > 70 : made == 100, "%d of 100 steps were made", (int)made);
+    halo_trainer_destroy(t);
+    halo_network_destroy(net);
+    halo_context_destroy(ctx);
+}
+
 /* USAGE, and the message has `words`. */
 static void refused(const halo_context *ctx, halo_status st, const char *words)
 {
@@ -208,6 +235,8 @@ int main(void)
     if (t) {
         train(t, x, y);
         train_classes(ctx, net, x);
+        train_short(HALO_F16, x, y);
+        train_short(HALO_BF16, x, y);
         check_null(ctx, net, t, x, y);
         check_lr(ctx, t, x, y);
         check_options(ctx, net);
