@@ -65,6 +65,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         hl_evaluation_json(e, &j);
         if (baseline) json_baseline(&j, e, baseline);
         hl_json_end_object(&j);
+        hl_cases_json(e, &j);
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);
@@ -72,8 +73,8 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
              e->voxels > 1 ? "the voxels of " : "", e->items, names[split],
              HL_S(e->items));
     hl_score_table(e->targets, e->target, e->score, baseline, caption, &text);
-    for (int k = 0; k < e->classes; k++) hl_str_addf(&text, "%s %.3f", k ? "" : "\nDice of each class:", e->dice[k]);
-    if (e->classes) hl_str_add(&text, "\n");
+    if (e->classes) hl_class_table(e->classes, e->of_class, e->cases, &text);
+    if (e->classes) hl_confusion_table(e, &text);
     if (e->groups != e->items) {
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
         hl_score_table(e->targets, e->target, e->group_score, NULL, caption, &text);
@@ -106,7 +107,8 @@ const hl_command hl_command_evaluate = {
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "measure a trained network on held-out data",
     .details = "Prints each target's mean absolute error in physical units beside that of the best constant predictor, and the correlation, per "
-               "sample and averaged per universe; of class numbers the share of wrong ones, and the Dice coefficient of each class. CONFIG is what the network was trained with, RUN its output directory, CHECKPOINT a file.",
+               "sample and averaged per universe; of class numbers the share of wrong ones, the confusion matrix, and each class's Dice coefficient, intersection over union and relative error of its volume, over all voxels and as means over "
+               "cases (volumes); with --json of each case, too. CONFIG is what the network was trained with, RUN its output directory, CHECKPOINT a file.",
     .option = options,
     .options = HL_COUNT(options),
     .least = 1,

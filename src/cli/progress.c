@@ -79,9 +79,10 @@ static void step(hl_progress_line *p, const hl_event *e)
 
 static void validation(const hl_progress_line *p, const hl_event *e)
 {
-    fprintf(stderr, "%sepoch %" PRId64 "  validation loss %.5f%s  error/constant", p->terminal ? "\r\033[K" : "", e->epoch, e->loss,
-            e->best ? " (best)" : "");
-    for (int i = 0; i < e->targets; i++)
+    fprintf(stderr, "%sepoch %" PRId64 "  validation loss %.5f%s  %s", p->terminal ? "\r\033[K" : "", e->epoch, e->loss, e->best ? " (best)" : "",
+            e->classes ? "dice" : "error/constant");
+    for (int k = 1; k < e->classes; k++) fprintf(stderr, "  %s %.3f", e->of_class[k].name, e->of_class[k].global.dice);
+    for (int i = 0; i < e->targets && !e->classes; i++)
         fprintf(stderr, "  %s %.2f", e->target[i].name, e->group_score[i].error / e->group_score[i].constant_error);
     fprintf(stderr, "\n");
 }
@@ -149,6 +150,48 @@ static void number(hl_str *out, int width, int digits, double x)
 {
     if (isfinite(x)) hl_str_addf(out, "%*.*f", width, digits, x);
     else hl_str_addf(out, "%*s", width, "-");
+}
+
+static void overlap(hl_str *out, const hl_overlap *o)
+{
+    number(out, 9, 3, o->dice);
+    number(out, 8, 3, o->iou);
+    if (isfinite(o->volume_error)) hl_str_addf(out, "%+8.1f %%", 100 * o->volume_error);
+    else hl_str_addf(out, "%10s", "-");
+}
+
+void hl_class_table(int classes, const hl_class_score *s, int64_t cases, hl_str *out)
+{
+    hl_str_addf(out, "\n  %-16s %8s %7s %9s", "class", "dice", "iou", "volume");
+    if (cases > 0) hl_str_addf(out, "   per case: %8s %7s %9s %8s", "dice", "iou", "volume", "cases");
+    hl_str_add(out, "\n");
+    for (int k = 0; k < classes; k++) {
+        hl_str_addf(out, "  %-16s", s[k].name);
+        overlap(out, &s[k].global);
+        if (cases > 0) {
+            hl_str_addf(out, "%12s", "");
+            overlap(out, &s[k].per_case);
+            hl_str_addf(out, "%9" PRId64, s[k].cases);
+        }
+        hl_str_add(out, "\n");
+    }
+    hl_str_addf(out, "  %-16s", "mean of 1 on");
+    number(out, 9, 3, hl_foreground_dice(s, classes, false));
+    if (cases > 0) number(out, 39, 3, hl_foreground_dice(s, classes, true));
+    hl_str_add(out, "\n");
+}
+
+void hl_confusion_table(const hl_evaluation *e, hl_str *out)
+{
+    if (e->classes > 8) return; /* --json has it */
+    hl_str_addf(out, "\n  %-16s", "true \\ found");
+    for (int p = 0; p < e->classes; p++) hl_str_addf(out, " %12.12s", e->of_class[p].name);
+    hl_str_add(out, "\n");
+    for (int t = 0; t < e->classes; t++) {
+        hl_str_addf(out, "  %-16s", e->of_class[t].name);
+        for (int p = 0; p < e->classes; p++) hl_str_addf(out, " %12.0f", hl_class_metrics_confused(e->counted, t, p));
+        hl_str_add(out, "\n");
+    }
 }
 
 void hl_score_table(int targets, const hl_target *target, const hl_score *score, const double *baseline, const char *caption, hl_str *out)

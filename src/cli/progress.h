@@ -24,5 +24,8 @@ void hl_count_text(int64_t n, char *out, size_t size);
 /* The table of an evaluation: target, error of the network, of the baseline (baseline may be NULL), of the best constant, correlation;
  * unlearned targets are marked. */
 void hl_score_table(int targets, const hl_target *target, const hl_score *score, const double *baseline, const char *caption, hl_str *out);
+/* Of each class, over all voxels and, with cases, the means over these; and which was taken for which. */
+void hl_class_table(int classes, const hl_class_score *s, int64_t cases, hl_str *out);
+void hl_confusion_table(const hl_evaluation *e, hl_str *out);
 
 #endif

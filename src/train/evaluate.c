@@ -61,13 +61,19 @@ static halo_status begin_volumes(walk *w)
     return w->logits ? HALO_OK : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
+/* Volumes are scored one by one, too. */
+static halo_status make_class_metrics(walk *w)
+{
+    return hl_class_metrics_create(w->run->ctx, w->logits, w->volumes ? w->source->info.samples : 0, w->run->set.ignore_label, &w->classes);
+}
+
 /* Volumes of any extents. */
 static halo_status begin_any(walk *w)
 {
     const hl_source_info *info = &w->source->info;
     w->volumes = true;
     w->logits = hl_run_classes(w->run);
-    return w->logits ? hl_class_metrics_create(w->run->ctx, w->logits, &w->classes) : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
+    return w->logits ? make_class_metrics(w) : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
 static halo_status begin(walk *w)
@@ -81,7 +87,7 @@ static halo_status begin(walk *w)
     w->logits = hl_run_classes(run);
     HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
     HL_TRY(w->volumes ? begin_volumes(w) : begin_numbers(w, (size_t)options.batch));
-    if (w->logits) HL_TRY(hl_class_metrics_create(run->ctx, w->logits, &w->classes));
+    if (w->logits) HL_TRY(make_class_metrics(w));
     HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values), sizeof(float), "predictions", &w->prediction));
     if (w->logits) HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values) * (size_t)w->logits, sizeof(float), "predictions", &w->logit));
     HL_TRY(hl_calloc(run->ctx, (size_t)options.batch, sizeof(int64_t), "predictions", &w->ids));
@@ -132,7 +138,7 @@ static halo_status count_numbers(walk *w)
         hl_prediction p = {.sample = w->ids[i], .ext = {w->values, 1, 1, 1}, .value = w->guesses + i * w->values, .truth = w->truths + i * w->values};
         if (p.sample < 0) continue;
         if (w->metrics) HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, p.sample), p.truth, p.value));
-        if (w->classes && w->run->ctx->rank == 0) hl_class_metrics_add(w->classes, w->values, p.truth, p.value); /* which the others then get */
+        if (w->classes && w->run->ctx->rank == 0) hl_class_metrics_add(w->classes, p.sample, w->values, p.truth, p.value); /* which the others then get */
         if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, &p));
     }
     return HALO_OK;
@@ -142,7 +148,7 @@ static halo_status count_numbers(walk *w)
 static halo_status count_part(void *user, int64_t sample, const hl_cells *box, const float *truth, const float *guess)
 {
     walk *w = user;
-    if (w->classes) hl_class_metrics_add(w->classes, hl_cells_count(box), truth, guess);
+    if (w->classes) hl_class_metrics_add(w->classes, sample, hl_cells_count(box), truth, guess);
     else hl_voxel_metrics_add(w->voxels, sample, box, truth, guess);
     return HALO_OK;
 }
@@ -205,8 +211,13 @@ static halo_status fill_classes(walk *w, hl_evaluation *e)
 {
     double cells;
     e->classes = w->logits;
-    HL_TRY(hl_calloc(w->run->ctx, (size_t)e->classes, sizeof(*e->dice), "scores", &e->dice));
-    HL_TRY(hl_class_metrics_score(w->classes, e->score, e->dice, &cells));
+    HL_TRY(hl_calloc(w->run->ctx, (size_t)e->classes, sizeof(*e->of_class), "scores", &e->of_class));
+    HL_TRY(hl_class_metrics_score(w->classes, e->score, e->of_class, &cells));
+    for (int k = 0; k < e->classes; k++) hl_class_name(&w->run->set, k, e->of_class[k].name, sizeof(e->of_class[k].name));
+    e->counted = w->classes; /* no longer this one's */
+    e->cases = w->volumes ? w->source->info.samples : 0;
+    e->source = w->source;
+    w->classes = NULL;
     e->group_score[0] = e->score[0];
     e->items = e->groups = (int64_t)(cells / (double)e->voxels + 0.5);
     return HALO_OK;
@@ -300,17 +311,80 @@ void hl_evaluation_free(hl_evaluation *e)
 {
     free(e->score);
     free(e->group_score);
-    free(e->dice);
+    free(e->of_class);
+    hl_class_metrics_destroy(e->counted);
     e->score = e->group_score = NULL;
-    e->dice = NULL;
+    e->of_class = NULL;
+    e->counted = NULL;
+}
+
+static void overlap_json(const hl_overlap *o, hl_json *j)
+{
+    hl_json_number(j, "dice", o->dice);
+    hl_json_number(j, "iou", o->iou);
+    hl_json_number(j, "volume_error", o->volume_error);
+}
+
+void hl_class_scores_json(int classes, const hl_class_score *of_class, hl_json *j)
+{
+    hl_json_array(j, "classes");
+    for (int k = 0; k < classes; k++) {
+        const hl_class_score *s = &of_class[k];
+        hl_json_object(j, NULL);
+        hl_json_string(j, "name", s->name);
+        overlap_json(&s->global, j);
+        hl_json_object(j, "per_case");
+        overlap_json(&s->per_case, j);
+        hl_json_int(j, "cases", s->cases);
+        hl_json_end_object(j);
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
+    hl_json_object(j, "foreground");
+    hl_json_number(j, "dice", hl_foreground_dice(of_class, classes, false));
+    hl_json_number(j, "dice_per_case", hl_foreground_dice(of_class, classes, true));
+    hl_json_end_object(j);
+}
+
+static void confusion_json(const hl_evaluation *e, hl_json *j)
+{
+    hl_json_array(j, "confusion");
+    for (int t = 0; t < e->classes; t++) {
+        hl_json_array(j, NULL);
+        for (int p = 0; p < e->classes; p++) hl_json_int(j, NULL, (int64_t)hl_class_metrics_confused(e->counted, t, p));
+        hl_json_end_array(j);
+    }
+    hl_json_end_array(j);
+}
+
+void hl_cases_json(const hl_evaluation *e, hl_json *j)
+{
+    char name[160];
+    if (e->cases == 0) return;
+    hl_json_array(j, "cases");
+    for (int64_t i = 0; i < e->cases; i++) {
+        e->source->ops->id_of(e->source, i, name, sizeof(name));
+        hl_json_object(j, NULL);
+        hl_json_string(j, "name", name);
+        hl_json_array(j, "dice");
+        for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, hl_class_metrics_case(e->counted, i, k).dice);
+        hl_json_end_array(j);
+        hl_json_array(j, "volume_error");
+        for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, hl_class_metrics_case(e->counted, i, k).volume_error);
+        hl_json_end_array(j);
+        hl_json_end_object(j);
+    }
+    hl_json_end_array(j);
 }
 
 static void classes_json(const hl_evaluation *e, hl_json *j)
 {
     hl_json_number(j, "accuracy", 1 - e->score[0].error);
     hl_json_array(j, "dice");
-    for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, e->dice[k]);
+    for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, e->of_class[k].global.dice);
     hl_json_end_array(j);
+    hl_class_scores_json(e->classes, e->of_class, j);
+    confusion_json(e, j);
 }
 
 static void targets_json(const hl_evaluation *e, const hl_score *score, hl_json *j)

@@ -29,6 +29,8 @@ typedef struct hl_event {
     const hl_target *target;
     const hl_score *score, *group_score;
     int64_t items, groups;
+    int classes; /* of targets that are class numbers */
+    const hl_class_score *of_class;
     bool best;
     const char *path;   /* checkpoint */
     const char *status; /* stop: "done", "stopped", "failed" */

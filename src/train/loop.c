@@ -261,7 +261,7 @@ static halo_status validate(loop *l, bool *best)
     }
     hl_event e = {.kind = HL_EVENT_VALIDATION, .step = run->at.step, .epoch = hl_run_epoch(run), .loss = v->loss, .seconds = v->seconds,
                   .samples_per_second = v->samples_per_second, .targets = v->targets, .target = v->target, .score = v->score,
-                  .group_score = v->group_score, .items = v->items, .groups = v->groups, .best = *best};
+                  .group_score = v->group_score, .items = v->items, .groups = v->groups, .classes = v->classes, .of_class = v->of_class, .best = *best};
     hl_run_tell(run, &e);
     return HALO_OK;
 }

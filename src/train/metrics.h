@@ -9,6 +9,7 @@
 #ifndef HL_METRICS_H
 #define HL_METRICS_H
 
+#include "base/config.h"
 #include "io/io.h"
 
 typedef struct hl_score { double error, constant_error, correlation; } hl_score;
@@ -42,17 +43,32 @@ halo_status hl_voxel_metrics_merge(hl_voxel_metrics *m, halo_context *ctx);
 halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples);
 
 /*
- * Targets that are class numbers, of cells or of whole samples (`loss: cross_entropy`). Their error is the share of cells that are taken for another class,
- * the constant's that of answering the most frequent class everywhere; there is no correlation. Dice is NaN of a class that is nowhere.
+ * Targets that are class numbers, of cells or of whole samples. Their error is the share of cells that are taken for another class, the constant's that of answering the most frequent class
+ * everywhere; there is no correlation. classes.c has the formulas, and what is said of a class that is nowhere.
  */
+typedef struct hl_overlap { double dice, iou, volume_error; } hl_overlap;
+typedef struct hl_class_score {
+    char name[HL_WORD_MAX]; /* of the class; whoever asks for scores fills it in */
+    hl_overlap global, per_case; /* over all cells; means over cases, NaN where these are not told apart */
+    int64_t cases;          /* that have the class */
+} hl_class_score;
+
 typedef struct hl_class_metrics hl_class_metrics;
-halo_status hl_class_metrics_create(halo_context *ctx, int classes, hl_class_metrics **metrics);
+/* cases: samples, whose numbers are below it, where each is scored by itself; 0: not. Cells whose truth is `ignore` do not count; -1: none. */
+halo_status hl_class_metrics_create(halo_context *ctx, int classes, int64_t cases, int64_t ignore, hl_class_metrics **metrics);
 void hl_class_metrics_destroy(hl_class_metrics *m);
-void hl_class_metrics_add(hl_class_metrics *m, int64_t cells, const float *truth, const float *prediction);
+/* All cells of a sample, or some that nobody else adds. */
+void hl_class_metrics_add(hl_class_metrics *m, int64_t sample, int64_t cells, const float *truth, const float *prediction);
 /* Makes it that of all that any rank has added; each cell was added by one. Collective. */
 halo_status hl_class_metrics_merge(hl_class_metrics *m, halo_context *ctx);
-/* One score, dice[classes], the number of cells. */
-halo_status hl_class_metrics_score(const hl_class_metrics *m, hl_score *score, double *dice, double *cells);
+/* One score, of_class[classes] but for names, the number of cells, those that are ignored too. */
+halo_status hl_class_metrics_score(const hl_class_metrics *m, hl_score *score, hl_class_score *of_class, double *cells);
+/* Class k in one case. */
+hl_overlap hl_class_metrics_case(const hl_class_metrics *m, int64_t sample, int k);
+/* How many cells of one class were taken for another. */
+double hl_class_metrics_confused(const hl_class_metrics *m, int truth, int prediction);
+/* Mean Dice of the classes from 1 on. */
+double hl_foreground_dice(const hl_class_score *of_class, int classes, bool per_case);
 /* The class with the largest logit, the first of equal ones: logits [samples, classes, cells] to out [samples, cells]. */
 void hl_classes_of(const float *logits, int64_t samples, int classes, int64_t cells, float *out);
 

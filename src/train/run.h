@@ -207,7 +207,10 @@ typedef struct hl_evaluation {
     hl_score *score, *group_score; /* [targets], owned; freed by hl_evaluation_free */
     int64_t items, groups;
     int classes;    /* of targets that are class numbers: the score is one of errors in shares (metrics.h); 0 */
-    double *dice;   /* [classes], owned */
+    hl_class_score *of_class;  /* [classes], owned */
+    hl_class_metrics *counted; /* what they were made of, owned */
+    int64_t cases;             /* scored one by one: the samples, of volumes; 0 */
+    hl_source *source;
     int64_t voxels; /* of each target of a sample: 1, or those of a volume, which are scored one by one; group_score is then score */
     double seconds, samples_per_second;
 } hl_evaluation;
@@ -227,6 +230,9 @@ void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, int
 
 /* ------------------------------------------------------------------------------------------------ checkpoints (state.c) */
 
+/* Of them alone: what each class's scores are; and each case by itself. */
+void hl_class_scores_json(int classes, const hl_class_score *of_class, hl_json *j);
+void hl_cases_json(const hl_evaluation *e, hl_json *j);
 /* Model, optimiser, progress, settings and network into one file (doc/formats.md). The three of state.c are not collective. */
 halo_status hl_state_save(hl_run *run, const char *path);
 /* Restores into a run of the same network; names the first difference. with_progress: also optimiser and position, refused when training

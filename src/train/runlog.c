@@ -83,6 +83,7 @@ static void validation_members(const hl_event *e, hl_json *j)
         hl_json_end_object(j);
     }
     hl_json_end_array(j);
+    if (e->classes > 0) hl_class_scores_json(e->classes, e->of_class, j);
 }
 
 /* Per step: transfers run once in each of its parts. */

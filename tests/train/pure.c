@@ -122,18 +122,46 @@ static void class_metrics(void)
     float guess[8];
     hl_class_metrics *m = NULL;
     hl_score s;
-    double dice[4], cells = 0;
+    hl_class_score of[4];
+    double cells = 0;
     hl_classes_of(logit, 2, 3, 4, guess);
     tap_ok(memcmp(guess, want, sizeof(want)) == 0, "a cell is of the class with the largest logit, the first of equal ones");
-    tap_ok(hl_class_metrics_create(ctx, 4, &m) == HALO_OK && hl_class_metrics_score(m, &s, dice, &cells) == HALO_ERR_USAGE, "no cells have no score");
-    hl_class_metrics_add(m, 3, truth, guess);
-    hl_class_metrics_add(m, 5, truth + 3, guess + 3);
-    bool scored = hl_class_metrics_score(m, &s, dice, &cells) == HALO_OK;
+    tap_ok(hl_class_metrics_create(ctx, 4, 0, -1, &m) == HALO_OK && hl_class_metrics_score(m, &s, of, &cells) == HALO_ERR_USAGE, "no cells have no score");
+    hl_class_metrics_add(m, 0, 3, truth, guess);
+    hl_class_metrics_add(m, 7, 5, truth + 3, guess + 3);
+    bool scored = hl_class_metrics_score(m, &s, of, &cells) == HALO_OK;
     /* right: cells 0, 1, 4, 7; of class 1 six, taken for it two */
     tap_ok(scored && cells == 8 && fabs(s.error - 0.5) < 1e-15 && fabs(s.constant_error - 0.25) < 1e-15 && isnan(s.correlation),
            "half of the cells are wrong, a constant has a quarter wrong");
-    tap_ok(fabs(dice[0] - 2 * 2.0 / (2 + 5)) < 1e-15 && fabs(dice[1] - 2 * 2.0 / (6 + 2)) < 1e-15 && dice[2] == 0 && isnan(dice[3]),
-           "Dice of each class: %.3f %.3f %.3f, none of one that is nowhere", dice[0], dice[1], dice[2]);
+    tap_ok(fabs(of[0].global.dice - 2 * 2.0 / (2 + 5)) < 1e-15 && fabs(of[1].global.dice - 2 * 2.0 / (6 + 2)) < 1e-15 && of[2].global.dice == 0 && isnan(of[3].global.dice),
+           "Dice of each class: %.3f %.3f %.3f, none of one that is nowhere", of[0].global.dice, of[1].global.dice, of[2].global.dice);
+    tap_ok(fabs(of[0].global.iou - 2.0 / 5) < 1e-15 && fabs(of[1].global.volume_error + 4.0 / 6) < 1e-15 && isnan(of[2].global.volume_error) && isnan(of[0].per_case.dice),
+           "IoU %.3f, volume error %.3f; no cases, no scores per case", of[0].global.iou, of[1].global.volume_error);
+    tap_ok(hl_class_metrics_confused(m, 1, 2) == 1 && hl_class_metrics_confused(m, 1, 0) == 3 && hl_class_metrics_confused(m, 0, 1) == 0, "which is taken for which");
+    hl_class_metrics_destroy(m);
+}
+
+/* As LiTS has it: the mean over cases; a class that a case has not, and is not found there, has Dice 1; found there, 0. */
+static void cases(void)
+{
+    static const float truth[3][4] = {{0, 0, 1, 1}, {0, 0, 0, 9}, {0, 1, 2, 2}}, guess[3][4] = {{0, 1, 1, 1}, {0, 0, 0, 2}, {2, 1, 2, 2}};
+    hl_class_metrics *m = NULL;
+    hl_class_score of[3];
+    hl_score s;
+    double cells = 0;
+    bool made = hl_class_metrics_create(ctx, 3, 4, 9, &m) == HALO_OK; /* a fourth case is never seen */
+    for (int i = 2; i >= 0; i--) {
+        hl_class_metrics_add(m, i, 1, truth[i], guess[i]); /* a case may come in parts */
+        hl_class_metrics_add(m, i, 3, truth[i] + 1, guess[i] + 1);
+    }
+    bool scored = made && hl_class_metrics_score(m, &s, of, &cells) == HALO_OK;
+    tap_ok(scored && cells == 12 && fabs(s.error - 2.0 / 11) < 1e-15, "a label that is ignored is no error: %.4f", s.error);
+    tap_ok(fabs(of[1].per_case.dice - (0.8 + 1 + 1) / 3) < 1e-15 && of[1].cases == 2, "Dice per case: where there is none and none is found it is 1 (%.4f)", of[1].per_case.dice);
+    tap_ok(fabs(of[2].per_case.dice - (1 + 1 + 0.8) / 3) < 1e-15 && of[2].cases == 1 && fabs(of[2].per_case.volume_error - 0.5) < 1e-15,
+           "volume errors are of the cases that have the class (%.3f)", of[2].per_case.volume_error);
+    tap_ok(fabs(of[1].global.dice - 2 * 3.0 / (3 + 4)) < 1e-15 && fabs(of[1].global.volume_error - 1.0 / 3) < 1e-15, "over all cells the cases are one: %.4f", of[1].global.dice);
+    tap_ok(hl_class_metrics_case(m, 2, 0).dice == 0 && fabs(hl_class_metrics_case(m, 0, 0).iou - 0.5) < 1e-15, "what is there and not found has Dice 0");
+    tap_ok(fabs(hl_foreground_dice(of, 3, false) - (6.0 / 7 + 4.0 / 5) / 2) < 1e-15, "the mean leaves the background out");
     hl_class_metrics_destroy(m);
 }
 
@@ -145,6 +173,7 @@ int main(void)
     scaling();
     metrics();
     class_metrics();
+    cases();
     voxel_metrics(5, 64, 1e-9, "few voxels");
     voxel_metrics(24, 64 * 64 * 32, 2e-3, "more voxels than are kept");
     halo_context_destroy(ctx);
