@@ -59,7 +59,7 @@ typedef struct hl_value {
     bool near_any;            /* some process of the group has a KEEP margin */
     bool dead;                /* merged into another value, or of no use */
     int slabs;                /* > 0: not stored, but made anew in so many (slabs) */
-    int into;                 /* dead: the value that it was merged into; -1: none (inplace) */
+    int into;                 /* dead: the value that it was merged into; -1: none (inplace, views) */
     bool forever; /* keeps its content from run to run, or is read by the host: shares storage with nobody */
 
     halo_operand operand; /* geometry; margin = all of it (choose) */
@@ -121,6 +121,7 @@ typedef struct hl_step {
     int transfer;  /* START, FINISH: index into hl_program.transfer */
     halo_candidate choice;
     int image; /* the value that is given as weights, when the choice wants an image of them */
+    const char *copied; /* of a concatenation: why it has to be; NULL: any other step (views) */
     int slab, slabs; /* one of the turns of a loop over slabs; slabs 0: none */
     double flops, bytes;
     halo_plan *plan;
@@ -168,7 +169,7 @@ typedef struct hl_arrival {
 
 /* For tests: what a pass would do is left out. */
 typedef struct hl_compile_switches {
-    bool no_fuse, no_inplace, no_reuse, no_alone, no_overlap;
+    bool no_fuse, no_inplace, no_reuse, no_alone, no_overlap, no_views;
     bool cut_all; /* into interior and border, however small */
     bool free_records; /* the memory of steps and values themselves does not count for the limit: for networks so small that little else is there */
     int slabs;    /* > 0: nothing is stored that could be made anew, in so many slabs */
@@ -189,6 +190,7 @@ struct hl_program {
     hl_compile_switches off;
     const hl_economy *economy; /* NULL: everything is stored */
     int lowered_values;        /* how many there were after `lower` */
+    int joined;                /* pieces of concatenations that need no copy (views) */
     size_t plain_bytes;        /* with an economy: what the program would need... */
     double plain_flops;        /* ...and do without */
     char after[16]; /* the last pass done */

@@ -81,6 +81,7 @@ static void add_uses(const hl_program *p, const hl_step *s, hl_str *out)
     if (s->image >= 0) hl_str_addf(out, " image=%d", s->image);
     if (s->kind == HL_STEP_START) add_transfer(&p->transfer[s->transfer], out);
     if (s->desc.accumulate) hl_str_add(out, " +=");
+    if (s->copied) hl_str_addf(out, "  (copied: %s)", s->copied);
 }
 
 /* Before lower: the values that the layer reads and writes. */
@@ -140,6 +141,8 @@ static void print_totals(const hl_program *p, hl_str *out)
                 (double)info.peak_bytes / mib, (double)info.weight_bytes / mib,
                 (double)info.state_bytes / mib, (double)info.activation_bytes / mib,
                 (double)info.scratch_bytes / mib, (double)info.record_bytes / mib);
+    if (info.joined + info.copied > 0)
+        hl_str_addf(out, "concatenations: %d piece%s written where %s joined, %d copied\n", info.joined, HL_S(info.joined), info.joined == 1 ? "it is" : "they are", info.copied);
     if (info.slabs > 0) {
         hl_str_addf(out, "made anew in %d slab%s instead of being stored: ", info.slabs, HL_S(info.slabs));
         hl_program_anew(p, 100, out);

@@ -10,7 +10,7 @@ static const struct {
 } passes[] = {
     {"shape", hl_pass_shape},         {"place", hl_pass_place},   {"differentiate", hl_pass_differentiate},
     {"precision", hl_pass_precision}, {"lower", hl_pass_lower},   {"slabs", hl_pass_slabs},
-    {"inplace", hl_pass_inplace},
+    {"inplace", hl_pass_inplace},     {"views", hl_pass_views},
     {"margins", hl_pass_margins},     {"overlap", hl_pass_overlap}, {"choose", hl_pass_choose},
     {"fit", hl_pass_fit},             {"bind", hl_pass_bind},
 };
@@ -55,7 +55,7 @@ static halo_status check_options(const hl_model *m, const hl_compile_options *o)
     for (size_t i = 0; i < HL_COUNT(passes); i++)
         if (strcmp(o->after, passes[i].name) == 0) return HALO_OK;
     return hl_fail(m->ctx, HALO_ERR_USAGE,
-                   "no pass '%s'; they are shape, place, differentiate, precision, lower, slabs, inplace, margins, "
+                   "no pass '%s'; they are shape, place, differentiate, precision, lower, slabs, inplace, views, margins, "
                    "overlap, choose, fit, bind",
                    o->after);
 }
@@ -201,6 +201,7 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
     info->parameters = hl_graph_param_count(p->net);
     for (int v = 0; v < p->lowered_values; v++)
         if (p->value[v].slabs > info->slabs) info->slabs = p->value[v].slabs;
+    info->joined = p->joined;
     info->plain_bytes = p->plain_bytes;
     info->plain_flops = p->plain_flops;
     for (int i = 0; i < p->steps; i++) {
@@ -208,6 +209,7 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
         if (s->kind != HL_STEP_OP) continue;
         info->ops++;
         info->references += s->choice.reference;
+        info->copied += s->copied != NULL;
         info->reorders += reorders(p, s);
         info->flops_step += s->flops;
         if (s->phase == HL_PHASE_FORWARD) info->flops_forward += s->flops;

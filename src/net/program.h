@@ -92,7 +92,7 @@ typedef struct hl_compile_options {
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
-    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace margins
+    const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace views margins
                              * overlap choose fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
 } hl_compile_options;
@@ -202,6 +202,7 @@ typedef struct hl_program_info {
     int references;  /* ops that got a reference implementation */
     halo_layout layout, input_layout; /* HALO_LAYOUTS before `choose` */
     int ops;
+    int joined, copied; /* pieces of concatenations, forward and backward, that are written where they are joined; and that have to be copied */
     hl_traffic traffic; /* of a step of this rank */
     int slabs;          /* with a memory limit: in so many values are made anew (hl_program_anew); 0: all are stored */
     size_t plain_bytes; /* peak_bytes, were all stored... */

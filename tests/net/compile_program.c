@@ -85,7 +85,8 @@ static void check_switches(const small_network *s)
         {"storage not shared", {.no_reuse = true}},
         {"margins written in every step", {.no_alone = true}},
         {"nothing fused", {.no_fuse = true}},
-        {"none of these", {.no_fuse = true, .no_inplace = true, .no_reuse = true, .no_alone = true}},
+        {"pieces copied where they are joined", {.no_views = true}},
+        {"none of these", {.no_fuse = true, .no_inplace = true, .no_views = true, .no_reuse = true, .no_alone = true}},
     };
     hl_compile_options options = small_options(3);
     for (int margins = 0; margins < 2; margins++) {
@@ -235,7 +236,7 @@ static void check_evaluation(const small_network *s)
 static void check_passes(const small_network *s)
 {
     static const char *const names[] = {"shape",   "place",   "differentiate", "precision", "lower",
-                                        "slabs",   "inplace", "margins", "overlap", "choose",        "fit",       "bind"};
+                                        "slabs",   "inplace", "views",   "margins", "overlap",       "choose",    "fit",   "bind"};
     hl_compile_options options = small_options(1);
     run r = train(s, &options, (hl_compile_switches){0});
     int good = 0;
@@ -248,7 +249,7 @@ static void check_passes(const small_network *s)
         check_status(ctx, hl_program_print(p, &text), names[i]);
         hl_program_info_get(p, &info);
         good += strstr(text.s, names[i]) && strstr(text.s, "conv1") && info.reorders == 0 &&
-                (i < 9 || info.flops_step > info.flops_forward);
+                (i < 10 || info.flops_step > info.flops_forward);
         hl_str_free(&text);
         hl_program_destroy(p);
     }

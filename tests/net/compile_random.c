@@ -13,6 +13,8 @@
 
 #include "base/rng.h"
 
+enum { DENSE = 1000000 }; /* seeds beyond are dense blocks' */
+
 static halo_context *ctx;
 static halo_device *dev;
 
@@ -128,10 +130,11 @@ static void check_seed(uint64_t seed, bool print)
 {
     static const hl_compile_switches all = {.no_fuse = true,
                                             .no_inplace = true,
+                                            .no_views = true,
                                             .no_reuse = true,
                                             .no_alone = true},
                                      some = {.no_alone = true};
-    halo_network *net = random_network(ctx, seed, 2);
+    halo_network *net = seed > DENSE ? random_dense_network(ctx, seed, 2) : random_network(ctx, seed, 2);
     hl_optim_spec sgd = small_sgd();
     hl_model *m;
     hl_program *p;
@@ -184,6 +187,7 @@ int main(int argc, char **argv)
     check_status(NULL, halo_context_create(&o, &ctx), "context");
     check_status(ctx, hl_device_open(ctx, "ref", &f64, &dev), "device");
     for (int seed = first; seed <= last; seed++) check_seed((uint64_t)seed, argc > 2);
+    for (int seed = 1; seed <= 40 && argc <= 2; seed++) check_seed((uint64_t)(DENSE + seed), false);
     dev->ops->close(dev);
     halo_context_destroy(ctx);
     return tap_done();

@@ -5,8 +5,8 @@
 noinst_HEADERS += tests/net/small.h tests/net/random.h
 NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
 	tests/net/compile_random.test tests/net/compile_update.test tests/net/precision.test
-check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
-TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test
+check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test tests/net/views.test
+TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test tests/net/views.test
 TESTS_FAST += $(NET_PROGRAM_TESTS)
 tests_net_compile_choose_test_SOURCES = tests/net/compile_choose.c tests/net/small.c
 tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
@@ -15,6 +15,7 @@ tests_net_economy_test_SOURCES = tests/net/economy.c tests/net/small.c
 tests_net_compile_program_test_SOURCES = tests/net/compile_program.c tests/net/small.c
 tests_net_compile_random_test_SOURCES = tests/net/compile_random.c tests/net/random.c tests/net/small.c
 tests_net_precision_test_SOURCES = tests/net/precision.c tests/net/small.c
+tests_net_views_test_SOURCES = tests/net/views.c tests/net/small.c
 tests_net_compile_update_test_SOURCES = tests/net/compile_update.c tests/net/small.c
 
 # make tests/net/bench_fuse: times steps with and without what is fused

@@ -166,3 +166,83 @@ halo_network *random_network(halo_context *ctx, uint64_t seed, int64_t least)
     return net;
 }
 
+/* ----------------------------------------------------------------------------------------------- dense blocks */
+
+typedef struct dense {
+    halo_network *net;
+    const char *name;
+    int64_t growth, kernel[3];
+    bool around, drops;
+} dense;
+
+static int dense_conv(const dense *b, int x)
+{
+    halo_conv_options o = HALO_CONV_OPTIONS_INIT;
+    int y;
+    o.filters = b->growth;
+    o.bias_init = 0.1;
+    for (int a = 0; a < 3; a++) {
+        o.kernel[a] = b->kernel[a];
+        o.padding[a] = b->around ? HALO_PAD_PERIODIC : HALO_PAD_SAME;
+    }
+    check_status(b->net->ctx, halo_network_conv(b->net, x, NULL, &o, &y), b->name);
+    if (b->drops) check_status(b->net->ctx, halo_network_dropout(b->net, y, NULL, 0.7, &y), b->name);
+    return y;
+}
+
+static int dense_act(const dense *b, int x)
+{
+    int y;
+    check_status(b->net->ctx, halo_network_activation(b->net, x, NULL, HALO_ACT_TANH, 0, &y), b->name);
+    return y;
+}
+
+static int dense_join(const dense *b, const int *in, int n)
+{
+    int y;
+    check_status(b->net->ctx, halo_network_concat(b->net, in, n, NULL, &y), b->name);
+    return y;
+}
+
+/* Activated as a whole before each layer; joined anew for each; or piece by piece, onto two stacks. Returns all that there is. */
+static int dense_block(const dense *b, int x, int64_t layers)
+{
+    const int64_t way = random_below(3);
+    int piece[8] = {x}, stack = x, active = dense_act(b, x);
+    for (int i = 1; i <= layers; i++) {
+        piece[i] = dense_conv(b, way == 0 && i > 1 ? dense_act(b, stack) : active);
+        if (way == 1 && i < layers) active = dense_join(b, piece, i + 1);
+        if (way == 2 && i < layers) active = dense_join(b, (int[2]){active, dense_act(b, piece[i])}, 2);
+        if (way != 1) stack = dense_join(b, (int[2]){stack, piece[i]}, 2);
+    }
+    return way == 1 ? dense_join(b, piece, (int)layers + 1) : stack;
+}
+
+halo_network *random_dense_network(halo_context *ctx, uint64_t seed, int64_t least)
+{
+    char name[32];
+    seed_now = seed;
+    draws = 0;
+    snprintf(name, sizeof(name), "dense-%d", (int)seed);
+    const bool flat = random_below(2);
+    const int64_t extents[3] = {flat ? 1 : least + random_below(3), 2 * (least / 2 + random_below(3)), 2 * (least / 2 + random_below(3))};
+    dense b = {.name = name, .growth = 4 + 4 * random_below(4), .around = random_below(4) == 0, .drops = random_below(2)};
+    for (int a = 0; a < 3; a++) b.kernel[a] = a == 0 && flat ? 1 : 1 + 2 * random_below(2);
+    check_status(ctx, halo_network_create(ctx, name, 1 + random_below(4), extents, &b.net), name);
+    int skip = dense_block(&b, dense_conv(&b, 0), 1 + random_below(3)), x = skip;
+    if (random_below(3) > 0) {
+        halo_pool_options half = HALO_POOL_OPTIONS_INIT;
+        halo_conv_transpose_options twice = HALO_CONV_TRANSPOSE_OPTIONS_INIT;
+        half.kernel[0] = half.stride[0] = twice.kernel[0] = twice.stride[0] = 1;
+        twice.filters = b.growth;
+        if (random_below(2)) check_status(ctx, try_norm(b.net, x), name), x = b.net->layers - 1;
+        check_status(ctx, halo_network_pool(b.net, x, NULL, &half, &x), name);
+        x = dense_block(&b, x, 1 + random_below(2));
+        check_status(ctx, halo_network_conv_transpose(b.net, x, NULL, &twice, &x), name);
+        const int both[2] = {skip, x}, turned[2] = {x, skip};
+        x = dense_join(&b, random_below(2) ? both : turned, 2);
+    }
+    x = dense_block(&b, x, 1 + random_below(2));
+    if (random_below(3)) (void)dense_conv(&b, x);
+    return b.net;
+}

@@ -361,6 +361,26 @@ static void pools(halo_network *net)
     head(net, concat(net, 2, concat(net, 3, b, c, d), e, 0));
 }
 
+/* Two blocks as in a DenseNet, with stacks as they are and activated; channels that fit blocks of 8 but not of 16, and a plane. */
+static void stacks(halo_network *net)
+{
+    int raw = conv(net, 0, 8, 3, 1, SAME, SAME, SAME), active = leaky(net, raw), skip, y, both[2];
+    for (int i = 0; i < 3; i++) {
+        must(net, halo_network_dropout(net, conv(net, active, 8, 3, 1, SAME, SAME, SAME), NULL, 0.75, &y));
+        both[0] = active, both[1] = leaky(net, y);
+        must(net, halo_network_concat(net, both, 2, NULL, &active));
+        both[0] = raw, both[1] = y;
+        must(net, halo_network_concat(net, both, 2, NULL, &raw));
+    }
+    skip = active;
+    y = up(net, pool(net, norm(net, raw), HALO_POOL_MAX, 2, 2, VALID, false), 16, 2, 2, 1, 0, 0, true);
+    both[0] = skip, both[1] = leaky(net, y);
+    must(net, halo_network_concat(net, both, 2, NULL, &active));
+    both[0] = y, both[1] = conv(net, active, 5, 3, 1, SAME, SAME, SAME);
+    must(net, halo_network_concat(net, both, 2, NULL, &y));
+    conv(net, y, 2, 1, 1, SAME, SAME, SAME);
+}
+
 const small_network small_networks[] = {
     {"plain", plain, 2, {6, 5, 7}},       {"same", same, 1, {7, 6, 8}},
     {"periodic", periodic, 2, {6, 4, 8}}, {"uneven", uneven, 1, {9, 9, 9}},
@@ -371,7 +391,7 @@ const small_network small_networks[] = {
     {"volume", volume, 1, {5, 6, 7}},     {"ups", ups, 2, {5, 4, 7}},
     {"ups-first", ups_first, 2, {3, 2, 3}}, {"sample-norms", sample_norms, 2, {5, 6, 4}},
     {"crops", crops, 2, {6, 7, 6}},       {"unet", unet, 1, {7, 6, 9}},
-    {"pools", pools, 2, {8, 9, 12}},
+    {"pools", pools, 2, {8, 9, 12}},      {"stacks", stacks, 3, {4, 6, 8}},
     {.name = NULL},
 };
 

@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     check_status(ctx, hl_team_create(ctx, part, &team), "team");
     if (argc <= at + 1) check_small(1), check_small(3);
     for (int seed = first; seed <= last; seed++) {
-        halo_network *net = random_network(ctx, (uint64_t)seed, 4);
+        halo_network *net = seed % 4 == 3 ? random_dense_network(ctx, (uint64_t)seed, 4) : random_network(ctx, (uint64_t)seed, 4);
         int64_t batch = random_below(2) ? 1 : 3;
         const char *until = random_below(3) ? NULL : net->layer[random_below(net->layers)].name; /* where that cannot be split, as far as it goes */
         if (!until || !check_network(net, batch, (uint64_t)seed, until, false)) (void)check_network(net, batch, (uint64_t)seed, NULL, argc > at + 1 && first == last);

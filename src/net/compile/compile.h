@@ -17,6 +17,7 @@ halo_status hl_pass_precision(hl_program *p);     /* a dtype per value */
 halo_status hl_pass_lower(hl_program *p);         /* layers to ops, fused where the backend can */
 halo_status hl_pass_slabs(hl_program *p);         /* loops over slabs that make anew what is not stored */
 halo_status hl_pass_inplace(hl_program *p);       /* outputs that may overwrite an input */
+halo_status hl_pass_views(hl_program *p);         /* concatenations without copies */
 halo_status hl_pass_margins(hl_program *p);       /* the ops that write margins */
 halo_status hl_pass_overlap(hl_program *p);       /* transfers between ranks behind computing */
 halo_status hl_pass_choose(hl_program *p);        /* layouts and implementations */

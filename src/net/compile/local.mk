@@ -39,4 +39,5 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/slabs.c src/net/compile/slabs.h \
 	src/net/compile/transient.c \
 	src/net/compile/transposed.c \
-	src/net/compile/update.c
+	src/net/compile/update.c \
+	src/net/compile/views.c
