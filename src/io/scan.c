@@ -179,7 +179,7 @@ bool hl_scan_written(const hl_h5_data *d)
 #endif
 }
 
-void hl_scan_place(int ndim, const int64_t *dim, bool reversed, bool items, int64_t item, int64_t at, hl_str *out)
+void hl_scan_where(int ndim, const int64_t *dim, bool reversed, bool items, int64_t item, int64_t at, hl_str *out)
 {
     int64_t index[HL_H5_RANK] = {0};
     int first = items && ndim > 0;

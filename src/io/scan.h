@@ -25,6 +25,6 @@ halo_status hl_scan_array(hl_array *a, bool items, halo_status (*visit)(void *us
 bool hl_scan_written(const hl_h5_data *d);
 
 /* "[3, 0, 12]": where element `at` of an item is, of an array of these extents; `reversed`: whose writer numbers the axes from the last. */
-void hl_scan_place(int ndim, const int64_t *dim, bool reversed, bool items, int64_t item, int64_t at, hl_str *out);
+void hl_scan_where(int ndim, const int64_t *dim, bool reversed, bool items, int64_t item, int64_t at, hl_str *out);
 
 #endif

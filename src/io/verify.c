@@ -49,7 +49,7 @@ typedef struct verifier {
     hl_h5_data *data;
     const char *name;
     char title[256]; /* "'NAME'", or what stands for an array without a name */
-    int ndim;         /* and extents of what is scanned, as hl_scan_place wants them */
+    int ndim;         /* and extents of what is scanned, as hl_scan_where wants them */
     const int64_t *dim;
     bool reversed, is_volume, items;
     int told;
@@ -101,7 +101,7 @@ static void judge_values(verifier *v, const hl_scan *s)
     hl_str place = {0};
     bool constant = v->is_volume && is_constant(s);
     if ((s->bad == 0 && !constant) || v->told++ >= TOLD) return;
-    hl_scan_place(v->ndim, v->dim, v->reversed, v->items, s->item, s->first_bad, &place);
+    hl_scan_where(v->ndim, v->dim, v->reversed, v->items, s->item, s->first_bad, &place);
     if (s->bad > 0)
         wrong(v, "%s has %" PRId64 " value%s that %s not finite, the first at %s", v->title, s->bad, HL_S(s->bad), s->bad == 1 ? "is" : "are",
               place.s ? place.s : "");
