@@ -261,6 +261,9 @@ HALO_API halo_status halo_network_dense(halo_network *net, int input, const char
 HALO_API halo_status halo_network_add(halo_network *net, const int *inputs, int n, const char *name, int *layer);
 HALO_API halo_status halo_network_concat(halo_network *net, const int *inputs, int n, const char *name, int *layer);
 
+/* Linear enlargement: factor[D H W] cells, 1 or 2, for each cell, interpolated between the middles of cells (align_corners = false elsewhere); beyond the ends the last cell goes on. factor NULL: 2. */
+HALO_API halo_status halo_network_upsample(halo_network *net, int input, const char *name, const int64_t factor[3], int *layer);
+
 /* A range of the cells, channels unchanged: cells[D H W][before, behind] are cut off, 0 to 2^31 - 1 each. crop_like cuts equally off both ends (of an odd
  * number one more behind) so that D H W become those of layer `like`. */
 HALO_API halo_status halo_network_crop(halo_network *net, int input, const char *name, const int64_t cells[3][2], int *layer);
@@ -289,6 +292,7 @@ typedef struct halo_zoo_options {
     bool periodic;   /* padding that wraps round, where the network pads: whole simulation boxes */
     bool no_dropout;
     int64_t levels, first_channels; /* unet3d: resolutions, and channels of the first; 4, 32 */
+    bool trilinear;                 /* and enlarges by linear interpolation instead of transposed convolutions */
     /* fcdensenet: channels that a layer adds and its kernel, as the variant says; the first convolution's channels (growth); the kernel of transposed convolutions (1); the share
      * that dropout keeps (0.8); layers of each block, an odd number of blocks and then 0 (2 2 3 4 3 2 2) */
     int64_t growth, kernel, stem, up_kernel;

@@ -78,6 +78,19 @@ halo_status halo_network_conv_transpose(halo_network *net, int input, const char
     return hl_graph_append(net, &l, layer);
 }
 
+halo_status halo_network_upsample(halo_network *net, int input, const char *name, const int64_t factor[3], int *layer)
+{
+    hl_layer l;
+    HL_TRY(hl_not_null(NULL, net, "net"));
+    HL_TRY(begin(net, HL_LAYER_UPSAMPLE, name, &input, 1, &l));
+    for (int d = 0; d < 3; d++) {
+        l.window.stride[d] = factor ? factor[d] : 2;
+        l.window.kernel[d] = l.window.stride[d] == 2 ? 4 : 1;
+        l.window.dilation[d] = 1;
+    }
+    return hl_graph_append(net, &l, layer);
+}
+
 halo_status halo_network_pool(halo_network *net, int input, const char *name, const halo_pool_options *o,
                               int *layer)
 {

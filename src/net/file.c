@@ -231,6 +231,8 @@ static halo_status add_layer(halo_network *net, const char *name, const hl_layer
         return halo_network_add(net, l->input, l->inputs, name, NULL);
     case HL_LAYER_CONCAT:
         return halo_network_concat(net, l->input, l->inputs, name, NULL);
+    case HL_LAYER_UPSAMPLE:
+        return halo_network_upsample(net, l->input[0], name, l->window.stride, NULL);
     case HL_LAYER_CROP:
         return halo_network_crop(net, l->input[0], name, (const int64_t(*)[2])l->crop, NULL);
     case HL_LAYER_INPUT:

@@ -13,7 +13,7 @@ const char *hl_layer_kind_name(hl_layer_kind kind)
         [HL_LAYER_NORM] = "norm",       [HL_LAYER_ACT] = "act",     [HL_LAYER_DROPOUT] = "dropout",
         [HL_LAYER_FLATTEN] = "flatten", [HL_LAYER_DENSE] = "dense", [HL_LAYER_ADD] = "add",
         [HL_LAYER_CONCAT] = "concat",   [HL_LAYER_CONV_TRANSPOSE] = "conv_transpose",
-        [HL_LAYER_CROP] = "crop",
+        [HL_LAYER_CROP] = "crop",       [HL_LAYER_UPSAMPLE] = "upsample",
     };
     return kind < HL_LAYER_KINDS ? names[kind] : "layer";
 }

@@ -21,6 +21,7 @@ typedef enum hl_layer_kind {
     HL_LAYER_ADD,
     HL_LAYER_CONCAT,
     HL_LAYER_CROP,
+    HL_LAYER_UPSAMPLE,
     HL_LAYER_KINDS
 } hl_layer_kind;
 
@@ -33,7 +34,7 @@ typedef struct hl_layer {
     int input[HL_INPUTS_MAX]; /* indices of earlier layers */
     int line;                 /* of the network file, 0 = none; for messages */
 
-    /* conv, conv-transpose, pool; a transposed convolution's window is that of the convolution from its output to its input */
+    /* conv, conv-transpose, pool; a transposed convolution's window is that of the convolution from its output to its input, and so is upsample's, whose factor is the stride */
     int64_t filters; /* conv: output channels; dense: outputs */
     halo_window window;
     halo_padding padding[3];

@@ -227,6 +227,18 @@ static halo_status infer_crop(const struct halo_network *net, hl_layer *l)
     return HALO_OK; /* check_volume says what is not positive */
 }
 
+/* The transposed convolution that it is has a padding of one where it doubles (tensor/upsample.h). */
+static halo_status infer_upsample(const struct halo_network *net, hl_layer *l)
+{
+    HL_TRY(infer_unchanged(net, l));
+    for (int d = 0; d < 3; d++) {
+        bool doubles = l->window.stride[d] == 2;
+        l->pad[d][0] = l->pad[d][1] = l->window.pad_lo[d] = doubles;
+        if (!hl_mul64(l->out[1 + d], l->window.stride[d], &l->out[1 + d])) return hl_graph_fail(net, HALO_ERR_SHAPE, "layer '%s': too large along %s", l->name, axis_names[d]);
+    }
+    return HALO_OK;
+}
+
 halo_status hl_crop_like(const struct halo_network *net, const char *name, int from, int like, int64_t cells[3][2])
 {
     if (from < 0 || from >= net->layers || like < 0 || like >= net->layers)
@@ -296,6 +308,7 @@ halo_status hl_graph_infer(struct halo_network *net, hl_layer *layer)
     } kinds[HL_LAYER_KINDS] = {
         [HL_LAYER_INPUT] = {infer_input, false},     [HL_LAYER_CONV] = {infer_conv, false},
         [HL_LAYER_CONV_TRANSPOSE] = {infer_conv_transpose, false}, [HL_LAYER_CROP] = {infer_crop, false},
+        [HL_LAYER_UPSAMPLE] = {infer_upsample, false},
         [HL_LAYER_POOL] = {infer_pool, false},       [HL_LAYER_NORM] = {infer_norm, false},
         [HL_LAYER_ACT] = {infer_unchanged, true},    [HL_LAYER_DROPOUT] = {infer_unchanged, true},
         [HL_LAYER_FLATTEN] = {infer_flatten, false}, [HL_LAYER_DENSE] = {infer_dense, true},

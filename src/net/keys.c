@@ -129,6 +129,9 @@ static const hl_layer_key dense_keys[] = {
     COUNT("outputs", filters, NULL, 1, MOST, "output values"), BIAS, INIT, BIAS_INIT, END,
 };
 
+static const hl_layer_key upsample_keys[] = {
+    EXTENTS("factor", window.stride, "2", 2, "cells for each cell along the axes: 1 or 2"), END};
+
 static const hl_layer_key crop_keys[] = {
     {.name = "cells", .type = HL_KEY_SIDES, .offset = FIELD(crop), .hi = MOST, .help = "cells cut off"},
     {.name = "like", .type = HL_KEY_LAYER, .fallback = "none", .help = "cut equally off both ends, of an odd number one more behind, down to the D H W of this layer; instead of cells"},
@@ -206,6 +209,10 @@ const hl_layer_form hl_layer_forms[] = {
      .many = true,
      .keys = no_keys,
      .help = "layers joined along the channels"},
+    {.word = "upsample",
+     .kind = HL_LAYER_UPSAMPLE,
+     .keys = upsample_keys,
+     .help = "linear enlargement, between the middles of cells: nothing to learn"},
     {.word = "crop", .kind = HL_LAYER_CROP, .keys = crop_keys, .help = "a range of the cells"},
     {.word = NULL},
 };

@@ -155,6 +155,13 @@ static halo_status draw_crop(halo_network *net, uint64_t seed, uint64_t *at, int
     return halo_network_crop_like(net, from, (int)draw(seed, at, (uint64_t)net->layers), NULL, NULL);
 }
 
+static halo_status draw_upsample(halo_network *net, uint64_t seed, uint64_t *at, int from)
+{
+    int64_t factor[3];
+    for (int d = 0; d < 3; d++) factor[d] = 1 + (int64_t)draw(seed, at, 2);
+    return halo_network_upsample(net, from, NULL, factor, NULL);
+}
+
 static halo_status draw_pool(halo_network *net, uint64_t seed, uint64_t *at, int from)
 {
     halo_pool_options o = HALO_POOL_OPTIONS_INIT;
@@ -175,7 +182,7 @@ static halo_status draw_layer(halo_network *net, uint64_t seed, uint64_t *at)
     double x = hl_rng_uniform(seed, HL_STREAM_TEST, (*at)++, 2);
     for (int i = 0; i < 3; i++) many[i] = (int)draw(seed, at, (uint64_t)net->layers);
     many[1] = from;
-    switch (draw(seed, at, 12)) {
+    switch (draw(seed, at, 13)) {
     case 0:
         return draw_pool(net, seed, at, from);
     case 1:
@@ -189,6 +196,8 @@ static halo_status draw_layer(halo_network *net, uint64_t seed, uint64_t *at)
         return draw_transposed(net, seed, at, from);
     case 10:
         return draw_crop(net, seed, at, from);
+    case 11:
+        return draw_upsample(net, seed, at, from);
     case 2:
         return halo_network_activation(net, from, NULL, (halo_act)(1 + draw(seed, at, 5)), x, NULL);
     case 3:

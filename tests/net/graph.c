@@ -146,6 +146,16 @@ static void check_crops(void)
     halo_network_destroy(net);
 }
 
+static void check_upsample(void)
+{
+    halo_network *net = begin(2, 1, 8, 7);
+    int a = 0, b = 0;
+    bool ok = halo_network_upsample(net, 0, "a", (const int64_t[3]){1, 2, 2}, &a) == HALO_OK && halo_network_upsample(net, a, NULL, NULL, &b) == HALO_OK;
+    tap_ok(ok && has_shape(net, a, 2, 1, 16, 14) && has_shape(net, b, 2, 2, 32, 28) && strcmp(halo_network_layer_name(net, b), "upsample2") == 0, "enlarged by one and two, channels as they were");
+    refused(halo_network_upsample(net, a, NULL, (const int64_t[3]){1, 3, 2}, NULL), HALO_ERR_USAGE, net, 3, "factor is [1, 3, 2]");
+    halo_network_destroy(net);
+}
+
 static void check_shapes(void)
 {
     halo_network *net = begin(2, 8, 10, 12);
@@ -428,6 +438,7 @@ int main(void)
     check_same();
     check_transposed();
     check_crops();
+    check_upsample();
     check_shapes();
     check_rows();
     check_conv_refusals();

@@ -84,6 +84,13 @@ static halo_status try_crop(halo_network *net, int x)
     return halo_network_crop(net, x, NULL, (const int64_t(*)[2])cells, NULL);
 }
 
+static halo_status try_upsample(halo_network *net, int x)
+{
+    const int64_t *in = net->layer[x].out, factor[3] = {1 + random_below(2), 1 + random_below(2), 1 + random_below(2)};
+    if (in[1] * in[2] * in[3] > 200) return HALO_ERR_USAGE; /* seconds */
+    return halo_network_upsample(net, x, NULL, factor, NULL);
+}
+
 static halo_status try_act(halo_network *net, int x)
 {
     halo_act act = (halo_act)(1 + random_below(5));
@@ -135,7 +142,7 @@ static void try_layer(halo_network *net)
         (void)try_transposed(net, x);
         return;
     case 10:
-        (void)try_crop(net, x);
+        (void)(random_below(2) ? try_crop(net, x) : try_upsample(net, x));
         return;
     default:
         (void)try_join(net, random_below(2));

@@ -111,6 +111,14 @@ static int crop(halo_network *net, int x, int64_t before, int64_t behind)
     return layer;
 }
 
+static int double_size(halo_network *net, int x, int64_t d, int64_t h, int64_t w)
+{
+    const int64_t factor[3] = {d, h, w};
+    int layer;
+    must(net, halo_network_upsample(net, x, NULL, factor, &layer));
+    return layer;
+}
+
 static int crop_like(halo_network *net, int x, int like)
 {
     int layer;
@@ -350,6 +358,17 @@ static void unet(halo_network *net)
     conv(net, leaky(net, conv(net, e, 4, 3, 1, VALID, VALID, VALID)), 3, 1, 1, VALID, VALID, VALID);
 }
 
+/* Linear enlargement along all axes and along some, of the input and of what convolutions make; with two readers; and two in a row. */
+static void doubles(halo_network *net)
+{
+    int a = leaky(net, conv(net, 0, 5, 3, 1, SAME, SAME, SAME)), b = pool(net, a, HALO_POOL_MAX, 2, 2, SAME, false);
+    int c = double_size(net, b, 2, 2, 2), d = double_size(net, 0, 1, 2, 1), e = double_size(net, a, 1, 2, 1);
+    int f = conv(net, concat(net, 2, d, e, 0), 4, 3, 1, SAME, SAME, SAME);
+    int g = add(net, 2, conv(net, crop_like(net, c, a), 3, 3, 1, SAME, SAME, SAME), conv(net, a, 3, 1, 1, SAME, SAME, SAME), 0);
+    int h = double_size(net, double_size(net, b, 2, 1, 2), 1, 2, 1);
+    dense(net, concat(net, 3, flatten(net, f, false, 0), flatten(net, g, true, 0), flatten(net, act(net, h, HALO_ACT_TANH), false, 0)), 2);
+}
+
 /* Windows side by side behind convolutions: with an activation of two values, with none, with a smooth one, with a norm; some leave cells over. */
 static void pools(halo_network *net)
 {
@@ -391,7 +410,8 @@ const small_network small_networks[] = {
     {"volume", volume, 1, {5, 6, 7}},     {"ups", ups, 2, {5, 4, 7}},
     {"ups-first", ups_first, 2, {3, 2, 3}}, {"sample-norms", sample_norms, 2, {5, 6, 4}},
     {"crops", crops, 2, {6, 7, 6}},       {"unet", unet, 1, {7, 6, 9}},
-    {"pools", pools, 2, {8, 9, 12}},      {"stacks", stacks, 3, {4, 6, 8}},
+    {"pools", pools, 2, {8, 9, 12}},      {"doubles", doubles, 2, {5, 6, 7}},
+    {"stacks", stacks, 3, {4, 6, 8}},
     {.name = NULL},
 };
 

@@ -100,7 +100,15 @@ static void check_unet(void)
                (int)rows[i].channels, (int)rows[i].outputs, (int)got);
         halo_network_destroy(net);
     }
-    halo_network *net = unet(NULL, 128, 0, 0, 0, 0);
+    halo_zoo_options linear = HALO_ZOO_OPTIONS_INIT;
+    halo_network *net = NULL;
+    linear.trilinear = true;
+    bool made = halo_network_zoo(ctx, "unet3d", &linear, &net) == HALO_OK;
+    tap_ok(made && halo_network_parameters(net) == 19070563 - 8 * (512 * 512 + 256 * 256 + 128 * 128), "unet3d with linear upsampling: %d parameters", made ? (int)halo_network_parameters(net) : 0);
+    halo_network_destroy(net);
+    linear.periodic = true;
+    tap_ok(halo_network_zoo(ctx, "unet3d", &linear, &net) == HALO_ERR_UNSUPPORTED, "unet3d: %s", halo_error_message(ctx));
+    net = unet(NULL, 128, 0, 0, 0, 0);
     double flops = window_flops(net);
     int layers = 0;
     for (int i = 0; net && i < net->layers; i++) layers += net->layer[i].kind == HL_LAYER_CONV || net->layer[i].kind == HL_LAYER_CONV_TRANSPOSE;

@@ -393,4 +393,5 @@ const hl_lower_fn hl_lower_backward[HL_LAYER_KINDS] = {
     [HL_LAYER_FLATTEN] = backward_flatten, [HL_LAYER_DENSE] = backward_dense,
     [HL_LAYER_ADD] = backward_add,         [HL_LAYER_CONCAT] = backward_concat,
     [HL_LAYER_CONV_TRANSPOSE] = hl_backward_transposed, [HL_LAYER_CROP] = hl_backward_crop,
+    [HL_LAYER_UPSAMPLE] = hl_backward_upsample,
 };

@@ -68,11 +68,13 @@ typedef halo_status (*hl_lower_fn)(hl_program *p, int layer);
 extern const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS];
 extern const hl_lower_fn hl_lower_backward[HL_LAYER_KINDS];
 halo_status hl_lower_loss(hl_program *p);
-/* transposed.c, crop.c: kinds of layers that have a file of their own. */
+/* transposed.c, crop.c, upsample.c: kinds of layers that have a file of their own. */
 halo_status hl_transposed_op(hl_program *p, int layer, hl_step **step);
 halo_status hl_backward_transposed(hl_program *p, int layer);
 halo_status hl_forward_crop(hl_program *p, int layer);
 halo_status hl_backward_crop(hl_program *p, int layer);
+halo_status hl_forward_upsample(hl_program *p, int layer);
+halo_status hl_backward_upsample(hl_program *p, int layer);
 
 /* Where a backward op leaves the gradient of a layer's (first) input: the gradient's value, or, when the op cannot add to it, a temporary that is
  * added afterwards: open, emit the op, close. */

@@ -247,6 +247,7 @@ const hl_lower_fn hl_lower_forward[HL_LAYER_KINDS] = {
     [HL_LAYER_FLATTEN] = forward_flatten, [HL_LAYER_DENSE] = forward_fusable,
     [HL_LAYER_ADD] = forward_add,         [HL_LAYER_CONCAT] = forward_concat,
     [HL_LAYER_CONV_TRANSPOSE] = forward_fusable, [HL_LAYER_CROP] = hl_forward_crop,
+    [HL_LAYER_UPSAMPLE] = hl_forward_upsample,
 };
 
 /* The sums that dice is made of, of this process's part of the samples; ranks add them up (statistics.c). */

@@ -28,12 +28,12 @@ enum { FEW_CHANNELS = 8 }; /* less than a block of any layout */
 
 bool hl_is_transposed(const hl_layer *l)
 {
-    return l->kind == HL_LAYER_CONV_TRANSPOSE;
+    return l->kind == HL_LAYER_CONV_TRANSPOSE || l->kind == HL_LAYER_UPSAMPLE;
 }
 
 bool hl_has_window(const hl_layer *l)
 {
-    return l->kind == HL_LAYER_CONV || l->kind == HL_LAYER_CONV_TRANSPOSE || l->kind == HL_LAYER_POOL || l->kind == HL_LAYER_CROP;
+    return l->kind == HL_LAYER_CONV || hl_is_transposed(l) || l->kind == HL_LAYER_POOL || l->kind == HL_LAYER_CROP;
 }
 
 static bool periodic(const hl_layer *l, int axis)

@@ -5,11 +5,11 @@
  *
  *   down     twice conv 3^3, norm, relu, to F 2^i and F 2^(i+1) channels; max pool 2^3
  *   bottom   the same at level L, without the pool
- *   up       conv_transpose 2^3 stride 2 without change of channels, joined with what the level had before its pool; twice conv, norm, relu to half
- *            as many channels
+ *   up       conv_transpose 2^3 stride 2, or linear upsampling, without change of channels, joined with what the level had before its pool; twice conv,
+ *            norm, relu to half as many channels
  *   out      conv 1^3: a logit for each class
  *
- * Convolutions in front of norms have no bias. 19.07 M parameters with 1 channel and 3 classes. The variants are kinds of norm. Extents must be multiples of
+ * Convolutions in front of norms have no bias. 19.07 M parameters with 1 channel and 3 classes, 16.32 M with linear upsampling. The variants are kinds of norm. Extents must be multiples of
  * 2^(L-1).
  */
 #include "net/zoo/zoo.h"
@@ -22,6 +22,7 @@ typedef struct builder {
     halo_network *net;
     const char *norm;
     halo_padding padding;
+    bool trilinear;
     int last;
     char name[HL_NAME_MAX];
 } builder;
@@ -70,7 +71,8 @@ static halo_status add_up(builder *b, int64_t level, int64_t channels, int skip)
     o.filters = channels;
     o.bias = false;
     o.init = HALO_INIT_HE_NORMAL;
-    HL_TRY(halo_network_conv_transpose(b->net, b->last, name_of(b, "deconv", "up", level), &o, &both[1]));
+    HL_TRY(b->trilinear ? halo_network_upsample(b->net, b->last, name_of(b, "upsample", "up", level), NULL, &both[1])
+                        : halo_network_conv_transpose(b->net, b->last, name_of(b, "deconv", "up", level), &o, &both[1]));
     return halo_network_concat(b->net, both, 2, name_of(b, "concat", "up", level), &b->last);
 }
 
@@ -98,6 +100,7 @@ static halo_status add_all(builder *b, int64_t levels, int64_t first, int64_t cl
 static halo_status check(halo_context *ctx, const halo_zoo_options *o, int64_t levels, int64_t first)
 {
     if (levels < 1 || levels > MOST_LEVELS) return hl_fail(ctx, HALO_ERR_USAGE, "unet3d: levels is %" PRId64 ", must be 1 to %d", levels, MOST_LEVELS);
+    if (o->trilinear && o->periodic) return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "unet3d: trilinear upsampling has no periodic form");
     if (first < 1 || first > 4096) return hl_fail(ctx, HALO_ERR_USAGE, "unet3d: the first level's channels are %" PRId64 ", must be 1 to 4096", first);
     if (strcmp(o->variant, "group") == 0 && first % NORM_GROUPS != 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "unet3d group: the first level's %" PRId64 " channels must be a multiple of %d groups", first, NORM_GROUPS);
@@ -111,13 +114,13 @@ static halo_status check(halo_context *ctx, const halo_zoo_options *o, int64_t l
 static halo_status build(halo_context *ctx, const halo_zoo_options *options, halo_network **net)
 {
     halo_zoo_options o = *options;
-    builder b = {.norm = o.variant, .padding = o.periodic ? HALO_PAD_PERIODIC : HALO_PAD_SAME};
+    builder b = {.norm = o.variant, .padding = o.periodic ? HALO_PAD_PERIODIC : HALO_PAD_SAME, .trilinear = o.trilinear};
     int64_t levels = o.levels ? o.levels : LEVELS, first = o.first_channels ? o.first_channels : FIRST_CHANNELS;
     for (int d = 0; d < 3; d++)
         if (!options->extents[0]) o.extents[d] = 128;
     if (o.wiring && strcmp(o.wiring, "paper") != 0) return hl_fail(ctx, HALO_ERR_USAGE, "unet3d has no wiring '%.80s'", o.wiring);
     HL_TRY(check(ctx, &o, levels, first));
-    snprintf(b.name, sizeof(b.name), "unet3d-%s", o.variant);
+    snprintf(b.name, sizeof(b.name), "unet3d-%s%s", o.variant, o.trilinear ? "-trilinear" : "");
     HL_TRY(halo_network_create(ctx, b.name, o.channels ? o.channels : 1, o.extents, &b.net));
     halo_status st = add_all(&b, levels, first, o.outputs ? o.outputs : CLASSES);
     if (st == HALO_OK)

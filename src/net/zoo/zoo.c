@@ -58,8 +58,8 @@ static halo_status check_counts(halo_context *ctx, const char *name, const halo_
         return hl_fail(ctx, HALO_ERR_USAGE, "channels is %" PRId64 ", must be positive", o->channels);
     if (o->outputs < 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "outputs is %" PRId64 ", must be positive", o->outputs);
-    if (strcmp(name, "unet3d") != 0 && (o->levels || o->first_channels))
-        return hl_fail(ctx, HALO_ERR_USAGE, "levels and first_channels belong to unet3d, not to %s", name);
+    if (strcmp(name, "unet3d") != 0 && (o->levels || o->first_channels || o->trilinear))
+        return hl_fail(ctx, HALO_ERR_USAGE, "levels, first_channels and trilinear upsampling belong to unet3d, not to %s", name);
     if (strcmp(name, "fcdensenet") != 0 && (o->growth || o->kernel || o->stem || o->up_kernel || o->keep != 0 || o->block[0]))
         return hl_fail(ctx, HALO_ERR_USAGE, "growth, kernel, blocks, stem, up_kernel and keep belong to fcdensenet, not to %s", name);
     return HALO_OK;
