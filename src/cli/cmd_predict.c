@@ -115,7 +115,11 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
     int64_t ext[4] = {info->targets, info->target_ext[0], info->target_ext[1], info->target_ext[2]};
     o->any = hl_run_patches(&run->set);
     if (o->any) hl_source_extents(source, 0, ext + 1);
-    if (o->images) return hl_volumes_create_images(run->ctx, o->path, ext, info->target, &o->volumes);
+    if (o->images) {
+        HL_TRY(hl_volumes_create_images(run->ctx, o->path, ext, info->target, &o->volumes));
+        if (run->set.data.spacing.n) hl_volumes_resample(o->volumes);
+        return HALO_OK;
+    }
     return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
 }
 

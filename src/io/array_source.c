@@ -84,6 +84,20 @@ static void extents(hl_source *s, int64_t sample, int64_t ext[3])
     memcpy(ext, a->x.varied ? a->x.ext[hl_array_set_file(&a->x, row_of(a, sample))] : s->box, sizeof(s->box));
 }
 
+static halo_status spacing(hl_source *s, int64_t sample, double out[3])
+{
+    const array_source *a = (const array_source *)s;
+    const char *path = a->x.files.path[hl_array_set_file(&a->x, row_of(a, sample))];
+    hl_nifti n;
+    if (!a->plain || !hl_is_nifti(path)) return hl_fail(s->ctx, HALO_ERR_USAGE, "'data.spacing' is of NIfTI images, whose voxels have one, which '%s' is not", path);
+    HL_TRY(hl_nifti_open(s->ctx, path, &n));
+    hl_nifti_spacings(&n, out);
+    hl_nifti_free(&n);
+    for (int k = 0; k < 3; k++)
+        if (!(out[k] > 0) || !isfinite(out[k])) return hl_fail(s->ctx, HALO_ERR_FORMAT, "'%s' says that its voxels are %g apart along axis %c", path, out[k], "DHW"[k]);
+    return HALO_OK;
+}
+
 static void close_source(hl_source *s)
 {
     array_source *a = (array_source *)s;
@@ -94,7 +108,7 @@ static void close_source(hl_source *s)
     hl_source_free(s);
 }
 
-static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source, .image_of = image_of, .extents = extents};
+static const hl_source_ops array_ops = {.name = "arrays", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source, .image_of = image_of, .extents = extents, .spacing = spacing};
 
 /* -------------------------------------------------------------------------------------------------------------- axes */
 

@@ -69,6 +69,8 @@ typedef struct hl_source_ops { /* one static const table per format */
     const char *(*image_of)(hl_source *s, int64_t sample);
     /* OPTIONAL: D H W of a sample, after cropping; NULL: all have those of hl_source.box. */
     void (*extents)(hl_source *s, int64_t sample, int64_t ext[3]);
+    /* OPTIONAL: of a sample's voxels, D H W, in mm as a rule. */
+    halo_status (*spacing)(hl_source *s, int64_t sample, double spacing[3]);
 } hl_source_ops;
 
 struct hl_source { /* every source begins with this */
@@ -102,6 +104,7 @@ typedef struct hl_source_options {
     const char *format;     /* "auto", "cosmouniverse", "halo", "arrays", ... */
     const hl_array_options *array; /* of arrays; NULL: nothing is said of them */
     int64_t crop[3];        /* sub-volume extents D H W; 0 = whole */
+    double spacing[3];      /* D H W to which samples are resampled, with `patch`; 0 = as they are */
     int64_t patch[3];       /* D H W of the patches that alone are taken: samples may differ in their extents then, and info.ext are these; 0 = samples are taken as they are */
     int64_t channels;       /* channels the network expects; 0 = as the file; fewer than the file's: the first ones */
     int64_t size[3];        /* extents the network expects, for errors and synthetic; 0 = any */
@@ -132,6 +135,14 @@ static inline int64_t hl_source_data_bytes(const hl_source *source) { return sou
 /* Applied in the order listed. Means and deviations are each sample's own, but those of HL_STANDARD are given in the loader's options. */
 typedef enum hl_transform { HL_LOG1P = 0, HL_OVER_MEAN, HL_ZSCORE, HL_STANDARD, HL_CLIP, HL_TRANSFORMS } hl_transform;
 
+/* Random changes of a sample, each of them with the probability `share`. All 0: none. */
+typedef struct hl_vary {
+    double rotate;             /* turned by up to so many degrees about each axis, about the middle */
+    double scale[2], gamma[2]; /* made larger by a factor, and values to a power, between these; 0: not */
+    double noise;              /* of a standard deviation of up to this */
+    double share;
+} hl_vary;
+
 typedef struct hl_loader_options {
     int64_t batch;         /* samples of one global step */
     int rank, ranks;       /* this rank takes its share of each global batch (first blocks one larger); those that hold parts of the same samples are one here */
@@ -146,6 +157,8 @@ typedef struct hl_loader_options {
     int64_t classes;       /* targets must be class numbers from 0 to classes - 1; 0: any number */
     bool ignores;          /* or this one, of cells that do not count */
     int64_t ignore;
+    hl_vary vary;          /* drawn by (seed, epoch, global sample id); of patches of each */
+    bool flip;             /* 8 of the symmetries of the cube, of any extents */
     bool cube;             /* the 48 symmetries of the cube, drawn by (seed, epoch, global sample id); only where D = H = W */
     bool shift;            /* random periodic shifts; only where info.whole_periodic */
     bool patch;            /* a sample is a patch of info.ext that is drawn from one by (seed, epoch, sample, number); what lies beyond a small one is 0 */
@@ -250,6 +263,8 @@ halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64
  * CASE.nii.gz; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.
  */
 halo_status hl_volumes_create_images(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
+/* Volumes of other extents than their scan's are resampled to it: numbers from 0 to 255 take the nearest, others are interpolated. */
+void hl_volumes_resample(hl_volumes *volumes);
 /* Closes and frees; the file stands under its name when `commit`, else nothing is left of it. NULL is allowed. */
 halo_status hl_volumes_close(hl_volumes *volumes, bool commit);
 

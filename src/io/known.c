@@ -5,7 +5,8 @@
 #include <pthread.h>
 
 typedef struct of_sample {
-    unsigned has; /* bit k: moment[k] */
+    unsigned has; /* bit k: moment[k]; bit HL_KNOWN_TRANSFORMS: range */
+    float range[2];
     hl_moments moment[HL_KNOWN_TRANSFORMS];
     hl_labelled *labelled;
 } of_sample;
@@ -60,6 +61,23 @@ void hl_known_put_moments(hl_known *k, int64_t sample, int number, hl_moments mo
     pthread_mutex_lock(&k->lock);
     k->sample[sample].moment[number] = moments;
     k->sample[sample].has |= 1u << number;
+    pthread_mutex_unlock(&k->lock);
+}
+
+bool hl_known_range(hl_known *k, int64_t sample, float range[2])
+{
+    pthread_mutex_lock(&k->lock);
+    bool has = k->sample[sample].has >> HL_KNOWN_TRANSFORMS & 1;
+    if (has) memcpy(range, k->sample[sample].range, 2 * sizeof(*range));
+    pthread_mutex_unlock(&k->lock);
+    return has;
+}
+
+void hl_known_put_range(hl_known *k, int64_t sample, const float range[2])
+{
+    pthread_mutex_lock(&k->lock);
+    memcpy(k->sample[sample].range, range, 2 * sizeof(*range));
+    k->sample[sample].has |= 1u << HL_KNOWN_TRANSFORMS;
     pthread_mutex_unlock(&k->lock);
 }
 

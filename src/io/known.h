@@ -25,6 +25,9 @@ void hl_known_free(hl_known *known); /* NULL is allowed */
 /* Those that transform number k of a list finds; false: nobody has put them. */
 bool hl_known_moments(hl_known *known, int64_t sample, int k, hl_moments *moments);
 void hl_known_put_moments(hl_known *known, int64_t sample, int k, hl_moments moments);
+/* The least and the largest value after all transforms. */
+bool hl_known_range(hl_known *known, int64_t sample, float range[2]);
+void hl_known_put_range(hl_known *known, int64_t sample, const float range[2]);
 /* Valid as long as the source; NULL: nobody has put them. Putting takes the arrays over; where another was faster they are freed. */
 const hl_labelled *hl_known_labelled(hl_known *known, int64_t sample);
 void hl_known_put_labelled(hl_known *known, int64_t sample, hl_labelled *labelled);

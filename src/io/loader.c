@@ -148,7 +148,8 @@ static hl_symmetry take_aim(hl_loader *l, int64_t epoch, int64_t id)
 {
     const hl_source_info *info = &l->source->info;
     int64_t shift[3] = {0, 0, 0};
-    hl_symmetry s = hl_symmetry_of(l->o.cube ? hl_draw_symmetry(l->o.seed, epoch, id) : 0);
+    int drawn = l->o.cube || l->o.flip ? hl_draw_symmetry(l->o.seed, epoch, id) : 0;
+    hl_symmetry s = hl_symmetry_of(l->o.cube ? drawn : drawn % 8); /* the first 8 turn no axis into another */
     if (l->o.shift) hl_draw_shift(l->o.seed, epoch, id, info->ext + 1, shift);
     hl_cells_before(&l->x.cells, info->ext + 1, s, shift, &l->x.from, l->x.rest);
     if (hl_target_volumes(info)) hl_cells_before(&l->y.cells, info->target_ext, s, shift, &l->y.from, l->y.rest);
@@ -212,27 +213,13 @@ static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x
     return HALO_OK;
 }
 
-/* x.from and y.from of the patch, in x and y before they are turned. */
-static halo_status load_patch(hl_loader *l, int64_t epoch, int64_t id, int64_t number, float *x, float *y)
-{
-    int64_t lo[3];
-    hl_cells of_x = l->x.from, of_y = l->y.from;
-    HL_TRY(hl_cutter_draw(l->cutter, epoch, id, number, l->source->info.ext + 1, lo));
-    for (int k = 0; k < 3; k++) {
-        of_x.lo[k] += lo[k];
-        of_y.lo[k] += lo[k];
-    }
-    HL_TRY(hl_cutter_read(l->cutter, id, &of_x, x, NULL));
-    return l->values ? hl_cutter_read(l->cutter, id, &of_y, NULL, y) : HALO_OK;
-}
-
 /* Number `number` of the list. */
 static halo_status load_entry(hl_loader *l, int64_t epoch, int64_t number, float *x, float *y)
 {
     int64_t id = l->o.first + number / l->patches;
     if (!l->cutter) return load_sample(l, epoch, id, x, y);
     hl_symmetry s = take_aim(l, epoch, l->o.first * l->patches + number); /* which the patch's number is for what is drawn here */
-    HL_TRY(load_patch(l, epoch, id, number % l->patches, l->plain ? l->plain : x, l->plain_y ? l->plain_y : y));
+    HL_TRY(hl_cutter_take(l->cutter, epoch, id, number % l->patches, l->source->info.ext + 1, &l->x.from, l->plain ? l->plain : x, &l->y.from, l->plain_y ? l->plain_y : y));
     turn(l, s, x, y);
     return HALO_OK;
 }
@@ -500,13 +487,15 @@ static halo_status check_options(hl_loader *l)
                        "the symmetries of the cube need equal extents, samples are [%" PRId64 ", %" PRId64
                        ", %" PRId64 "]",
                        info->ext[1], info->ext[2], info->ext[3]);
-    if ((o->cube || o->shift) && hl_target_volumes(info) &&
+    if ((o->cube || o->flip || o->shift || hl_varies(&o->vary)) && hl_target_volumes(info) &&
         memcmp(info->target_ext, info->ext + 1, sizeof(info->target_ext)) != 0)
         return hl_fail(l->ctx, HALO_ERR_SHAPE,
                        "augmentation needs target volumes of the samples' extents [%" PRId64 ", %" PRId64 ", %" PRId64
                        "], they are [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
                        info->ext[1], info->ext[2], info->ext[3], info->target_ext[0], info->target_ext[1],
                        info->target_ext[2]);
+    if (o->shift && hl_varies(&o->vary))
+        return hl_fail(l->ctx, HALO_ERR_USAGE, "'data.augment: shift' is of whole periodic boxes, which 'data.vary' makes others of");
     if (o->shift && !info->whole_periodic)
         return hl_fail(l->ctx, HALO_ERR_USAGE,
                        "random shifts need samples that are whole periodic boxes, and these are not known to be: %s",
@@ -520,7 +509,7 @@ static halo_status check_patch(const hl_loader *l)
     const int64_t *ext = l->source->info.ext + 1;
     for (int k = 0; k < 3; k++)
         if (l->x.cells.lo[k] < 0 || l->x.cells.lo[k] + l->x.cells.ext[k] > ext[k])
-            return hl_fail(l->ctx, HALO_ERR_UNSUPPORTED, "'data.patch': the network goes around the faces of its input, and a patch is no periodic box");
+            return hl_fail(l->ctx, HALO_ERR_UNSUPPORTED, "'data.patch' and 'data.vary': the network goes around the faces of its input, and what they make is no periodic box");
     return HALO_OK;
 }
 
@@ -578,7 +567,7 @@ static halo_status allocate(hl_loader *l)
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
     if (!l->cutter) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
-    if (l->o.cube || l->o.shift)
+    if (l->o.cube || l->o.flip || l->o.shift)
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
     if (l->plain && hl_target_volumes(&l->source->info))
         HL_TRY(hl_aligned(l->ctx, (size_t)l->values * sizeof(float), "a sample's targets", &l->plain_y));
@@ -606,7 +595,7 @@ halo_status hl_loader_create(halo_context *ctx, hl_source *source, const hl_load
     pthread_cond_init(&l->arrived, NULL);
     halo_status st = HALO_OK;
     HL_GOTO(st, check_options(l), undo);
-    if (l->o.patch) HL_GOTO(st, hl_cutter_create(source, &l->o, &l->cutter), undo);
+    if (l->o.patch || hl_varies(&l->o.vary)) HL_GOTO(st, hl_cutter_create(source, &l->o, &l->cutter), undo);
     HL_GOTO(st, set_cells(l), undo);
     HL_GOTO(st, count_steps(l), undo);
     HL_GOTO(st, allocate(l), undo);

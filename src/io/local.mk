@@ -32,6 +32,7 @@ libhalo_core_la_SOURCES += \
 	src/io/nifti_array.c \
 	src/io/npy.c src/io/npy.h \
 	src/io/numpy.c \
+	src/io/resampled.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
 	src/io/scans.h src/io/scans_find.c src/io/scans_pack.c \

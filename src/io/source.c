@@ -102,7 +102,8 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     HL_TRY(open(ctx, o, &s));
     s->count.data = s->count.other = 0;
     memcpy(s->box, s->info.ext + 1, sizeof(s->box));
-    halo_status st = o->patch[0] ? take_patches(s, o) : HALO_OK;
+    halo_status st = o->spacing[0] > 0 ? hl_resampled_open(s, o->spacing, &s) : HALO_OK;
+    if (st == HALO_OK && o->patch[0]) st = take_patches(s, o);
     if (st == HALO_OK && s->info.targets == 0 && o->label) st = hl_unlabelled_open(s, o, &s);
     if (st == HALO_OK) *source = s;
     else hl_source_close(s);

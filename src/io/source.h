@@ -42,6 +42,8 @@ halo_status hl_source_targets(hl_source *s, const hl_source_options *o, const ch
 /* Warns once when reading a sub-volume inflates more than twice what it needs. */
 void hl_source_warn_waste(hl_source *s, const hl_volume *v, const hl_crops *crops);
 
+/* The samples of `all` at one spacing, D H W. Owns `all` when it succeeds. HALO_ERR_USAGE: they have none. */
+halo_status hl_resampled_open(hl_source *all, const double spacing[3], hl_source **source);
 /* Frees what every source holds. */
 void hl_source_free(hl_source *s);
 /* `volumes` has no targets; o->label says what they are. Owns `volumes` when it succeeds. */

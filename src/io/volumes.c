@@ -16,6 +16,7 @@ struct hl_volumes {
     int64_t ext[4];
     char *scan;      /* the image that the sample is */
     float *whole;    /* [C, D, H, W] */
+    bool resamples;  /* to the scan's extents */
     hl_h5_out *out;
     hid_t rows;
     int64_t samples;
@@ -77,14 +78,58 @@ undo:
     return st;
 }
 
+static bool fits_bytes(const float *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(v[i] >= 0 && v[i] <= 255 && v[i] == floorf(v[i]))) return false;
+    return true;
+}
+
 /* Whole numbers from 0 to 255 fit a byte each; that is written over the floats, which nobody needs again. */
 static hl_number narrow(float *v, int64_t n)
 {
-    bool bytes = true;
-    for (int64_t i = 0; i < n && bytes; i++) bytes = v[i] >= 0 && v[i] <= 255 && v[i] == floorf(v[i]);
+    bool bytes = fits_bytes(v, n);
     for (int64_t i = 0; i < n && bytes; i++) ((uint8_t *)(void *)v)[i] = (uint8_t)v[i];
     return bytes ? (hl_number){'u', 1} : (hl_number){'f', 4};
 }
+
+/* One channel at the extents `to` of its scan, whose border is its own: at (i + 1/2) n/n' - 1/2, n of the prediction and n' of the scan. */
+static float value_at(const hl_volumes *v, const float *of, const int64_t to[3], const int64_t i[3], bool nearest)
+{
+    double at[3], sum = 0;
+    for (int k = 0; k < 3; k++) at[k] = fmin(fmax(((double)i[k] + 0.5) * (double)v->ext[k + 1] / (double)to[k] - 0.5, 0), (double)(v->ext[k + 1] - 1));
+    for (int corner = 0; corner < 8; corner++) {
+        double weight = 1;
+        int64_t cell = 0;
+        for (int k = 0; k < 3; k++) {
+            int64_t lo = (int64_t)at[k];
+            double high = at[k] - (double)lo;
+            if (nearest) high = high > 0.5;
+            weight *= corner >> k & 1 ? high : 1 - high;
+            cell = cell * v->ext[k + 1] + hl_min64(lo + (corner >> k & 1), v->ext[k + 1] - 1);
+        }
+        if (weight != 0) sum += weight * (double)of[cell];
+    }
+    return (float)sum;
+}
+
+static halo_status resample(hl_volumes *v, const int64_t to[3])
+{
+    float *out;
+    int64_t n = v->ext[1] * v->ext[2] * v->ext[3], m = to[0] * to[1] * to[2];
+    HL_TRY(hl_calloc(v->ctx, (size_t)(v->ext[0] * m), sizeof(*out), "a predicted volume", &out));
+    for (int64_t c = 0; c < v->ext[0]; c++) {
+        const float *of = v->whole + c * n;
+        bool nearest = fits_bytes(of, n);
+        for (int64_t i = 0; i < m; i++) out[c * m + i] = value_at(v, of, to, (const int64_t[3]){i / (to[1] * to[2]), i / to[2] % to[1], i % to[2]}, nearest);
+    }
+    free(v->whole);
+    v->whole = out;
+    memcpy(v->ext + 1, to, 3 * sizeof(*to));
+    return HALO_OK;
+}
+
+void hl_volumes_resample(hl_volumes *v) { v->resamples = true; }
 
 static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
 {
@@ -110,7 +155,9 @@ static halo_status write_images(hl_volumes *v)
     if (!v->scan) return HALO_OK;
     HL_TRY(hl_nifti_open(v->ctx, v->scan, &scan));
     hl_nifti_extents(&scan, ext);
-    halo_status st = memcmp(ext, v->ext + 1, sizeof(ext)) == 0 ? HALO_OK
+    halo_status st = v->resamples && memcmp(ext, v->ext + 1, sizeof(ext)) != 0 ? resample(v, ext) : HALO_OK;
+    if (st == HALO_OK)
+        st = memcmp(ext, v->ext + 1, sizeof(ext)) == 0 ? HALO_OK
                                                                 : hl_fail(v->ctx, HALO_ERR_SHAPE, "the prediction of '%s' has other extents than the image: [%" PRId64 ", %" PRId64 ", %" PRId64 "]",
                                                                           v->scan, v->ext[1], v->ext[2], v->ext[3]);
     for (int64_t c = 0; c < v->ext[0] && st == HALO_OK; c++) st = write_channel(v, &scan, c);

@@ -49,6 +49,7 @@ hl_source *hl_run_look(hl_run *run)
     hl_run_arrays(run, &array);
     array.classes = true; /* of one group no range can be measured, and none is needed */
     memcpy(o.crop, set->data.crop, sizeof(o.crop));
+    hl_run_spacing(set, o.spacing);
     if (hl_run_patches(set)) memcpy(o.patch, set->data.patch, sizeof(o.patch));
     else memcpy(o.size, set->size, sizeof(o.size));
     o.channels = set->channels > 0 ? set->channels : 0;

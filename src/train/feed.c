@@ -8,6 +8,7 @@
  * 24 bytes a sample and rank.
  */
 #include "train/run.h"
+#include "train/windows.h"
 
 void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *o)
 {
@@ -133,7 +134,8 @@ int64_t hl_run_io_bytes(hl_run *run)
     int64_t part = hl_run_part(run), training = hl_run_loader_bytes(run), x, y, measured = 0, validated = 0;
     count_values(run, run->train, &x, &y);
     if (run->train && hl_program_has_running(run->train) && run->set.train.norm_samples > 0) measured = training;
-    if (run->eval) {
+    if (run->eval && hl_run_patches(&run->set) && run->source[HL_VALIDATION]) validated = hl_windows_bytes(run, run->source[HL_VALIDATION]);
+    else if (run->eval) {
         count_values(run, run->eval, &x, &y);
         validated = loader_bytes(run, run->eval, part, steps_of(run, HL_VALIDATION, part * run->grid.data), false) + part * y * (int64_t)sizeof(float);
     }

@@ -28,6 +28,14 @@ typedef struct loop {
     hl_part part;
 } loop;
 
+static hl_vary vary_of(const hl_settings *s)
+{
+    hl_vary v = {.rotate = s->data.vary.rotate, .noise = s->data.vary.noise, .share = s->data.vary.share};
+    for (int k = 0; k < s->data.vary.scale.n; k++) v.scale[k] = strtod(s->data.vary.scale.word[k], NULL);
+    for (int k = 0; k < s->data.vary.gamma.n; k++) v.gamma[k] = strtod(s->data.vary.gamma.word[k], NULL);
+    return v;
+}
+
 hl_loader_options hl_run_training_loader(const hl_run *run)
 {
     const hl_settings *s = &run->set;
@@ -36,6 +44,8 @@ hl_loader_options hl_run_training_loader(const hl_run *run)
     o.cube = s->data.augment == HL_AUGMENT_CUBE || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     hl_run_transforms(s, &o);
+    o.flip = s->data.augment == HL_AUGMENT_FLIP;
+    o.vary = vary_of(s);
     o.patch = hl_run_patches(s);
     o.patches = s->data.patches;
     o.foreground = s->data.foreground >= 0 ? s->data.foreground : 0.33;

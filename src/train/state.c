@@ -228,7 +228,7 @@ static halo_status check_network(hl_run *run, hl_ckpt *file, const char *path)
 /* Settings that decide the stream of samples and the schedule: another value would not continue the same run. */
 static halo_status compare_settings(hl_run *run, const char *path, const hl_settings *then)
 {
-    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop", "data.patch", "data.patches", "data.foreground", "data.folds.count", "data.folds.use", "data.folds.patient"};
+    static const char *const fixed[] = {"seed", "batch", "optimizer.name", "loss", "data.augment", "data.transform", "data.zscore", "data.crop", "data.patch", "data.patches", "data.foreground", "data.folds.count", "data.folds.use", "data.folds.patient", "data.spacing", "data.vary.rotate", "data.vary.scale", "data.vary.gamma", "data.vary.noise", "data.vary.share"};
     hl_keys keys = hl_settings_keys();
     halo_status st = HALO_OK;
     for (size_t i = 0; i < keys.n && st == HALO_OK; i++)

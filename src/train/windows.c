@@ -423,3 +423,18 @@ halo_status hl_run_windows(hl_run *run, hl_source *source, const hl_loader_optio
     end(&w);
     return st;
 }
+
+int64_t hl_windows_bytes(const hl_run *run, hl_source *source)
+{
+    const int64_t *in = run->net->layer[0].out, *out = run->net->layer[run->net->layers - 1].out;
+    hl_cells x, y;
+    int64_t sums = 0, n[3];
+    hl_program_input_box(run->eval, x.lo, x.ext);
+    hl_program_output_box(run->eval, y.lo, y.ext);
+    for (int64_t i = 0; i < source->info.samples; i++) {
+        hl_source_extents(source, i, n);
+        sums = hl_max64(sums, hl_min64(in[1], n[0]) * n[1] * n[2] * out[0]);
+    }
+    int64_t windows_at_once = hl_run_part(run) * (in[0] * hl_cells_count(&x) + (source->info.targets + out[0]) * hl_cells_count(&y));
+    return (windows_at_once + 4 * SLAB_VALUES + (hl_grid_number(&run->grid) == 0 ? sums : 0)) * (int64_t)sizeof(float);
+}

@@ -35,4 +35,7 @@ typedef struct hl_windows_sums {
 halo_status hl_run_windows(hl_run *run, hl_source *source, const hl_loader_options *options, int64_t most, hl_take_part take, void *take_user, hl_visit_prediction visit, void *user,
                            hl_windows_sums *sums);
 
+/* Memory that an evaluation of a source in windows takes on this rank beside the program: of the volume with the largest planes. Not collective. */
+int64_t hl_windows_bytes(const hl_run *run, hl_source *source);
+
 #endif

@@ -39,8 +39,9 @@ tests_io_nifti_test_SOURCES = tests/io/nifti.c
 tests_io_public_nifti_test_SOURCES = tests/io/public_nifti.c
 
 # Patches of volumes of any extents
-check_PROGRAMS += tests/io/patches.test tests/io/folds.test
-TESTS += tests/io/patches.test tests/io/folds.test
-TESTS_FAST += tests/io/patches.test tests/io/folds.test
+check_PROGRAMS += tests/io/patches.test tests/io/folds.test tests/io/vary.test
+TESTS += tests/io/patches.test tests/io/folds.test tests/io/vary.test
+TESTS_FAST += tests/io/patches.test tests/io/folds.test tests/io/vary.test
 tests_io_patches_test_SOURCES = tests/io/patches.c
 tests_io_folds_test_SOURCES = tests/io/folds.c
+tests_io_vary_test_SOURCES = tests/io/vary.c

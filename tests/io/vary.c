@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random changes of samples and resampling: what is turned by nothing stays, turns and factors are those that are asked for, parts of a patch agree bit by bit, classes stay classes. */
+#include "tests/io/npytest.h"
+#include "io/cutter.h"
+#include "io/source.h"
+
+enum { N = 16 };
+static const int64_t all[3] = {N, N, N};
+
+/* A ball of class 1 in the middle, and x = d, h or w as channel says... one volume: x = 100 d + 10 h + w, which interpolation takes exactly. */
+static void write_data(void)
+{
+    npy_form x = {.descr = "<f4", .version = 1, .ndim = 3, .dim = {N, N, N}}, y = {.descr = "|u1", .version = 1, .ndim = 3, .dim = {N, N, N}};
+    hl_str a = npy_text(&x), b = npy_text(&y);
+    float *v = (float *)(void *)(a.s + a.len - N * N * N * 4);
+    char *c = b.s + b.len - N * N * N;
+    for (int i = 0; i < N * N * N; i++) {
+        int d = i / N / N, h = i / N % N, w = i % N, r = (2 * d - N + 1) * (2 * d - N + 1) + (2 * h - N + 1) * (2 * h - N + 1) + (2 * w - N + 1) * (2 * w - N + 1);
+        float f = (float)(100 * d + 10 * h + w);
+        memcpy(v + i, &f, sizeof(f));
+        c[i] = r < 4 * 5 * 5;
+    }
+    put_file(in_dir("x/a.npy"), a.s, a.len);
+    put_file(in_dir("y/a.npy"), b.s, b.len);
+    hl_str_free(&a);
+    hl_str_free(&b);
+}
+
+static hl_source *open_data(halo_context *ctx)
+{
+    static char path[1024], from[1024];
+    hl_source *s = NULL;
+    snprintf(path, sizeof(path), "%s", in_dir("x"));
+    snprintf(from, sizeof(from), "%s", in_dir("y"));
+    hl_array_options a = {.x = "", .y = "", .y_from = from, .table = "", .classes = true};
+    MUST(hl_source_open(ctx, &(hl_source_options){.path = path, .array = &a}, &s));
+    return s;
+}
+
+static void take(halo_context *ctx, hl_source *s, hl_vary vary, int64_t epoch, const hl_cells *cells, float *x, float *y)
+{
+    hl_cutter *c;
+    hl_loader_options o = {.classes = 2, .seed = 3, .vary = vary};
+    MUST(hl_cutter_create(s, &o, &c));
+    MUST(hl_cutter_take(c, epoch, 0, 0, all, cells, x, cells, y));
+    hl_cutter_destroy(c);
+}
+
+static double volume(const float *y)
+{
+    double n = 0;
+    for (int i = 0; i < N * N * N; i++) n += (double)y[i];
+    return n;
+}
+
+static void moves(halo_context *ctx, hl_source *s)
+{
+    static float plain[N * N * N], x[N * N * N], y[N * N * N], truth[N * N * N];
+    hl_cells whole = {.ext = {N, N, N}};
+    take(ctx, s, (hl_vary){.share = 1}, 0, &whole, plain, truth);
+    bool same = true;
+    for (int i = 0; i < N * N * N; i++) same = same && plain[i] == (float)(100 * (i / N / N) + 10 * (i / N % N) + i % N);
+    tap_ok(same, "nothing changes where nothing is asked for");
+    take(ctx, s, (hl_vary){.share = 1, .scale = {1.5, 1.5}}, 0, &whole, x, y);
+    double worst = 0, m = (N - 1) / 2.0;
+    for (int i = 0; i < N * N * N; i++) {
+        double d = m + (i / N / N - m) / 1.5, h = m + (i / N % N - m) / 1.5, w = m + (i % N - m) / 1.5;
+        worst = fmax(worst, fabs((double)x[i] - (100 * d + 10 * h + w)));
+    }
+    tap_ok(worst <= 1e-3, "half as large again is half as large again, about the middle: off by %.1e", worst);
+    double factor = volume(y) / volume(truth);
+    tap_ok(factor > 3.1 && factor < 3.7, "and so are classes: a volume of %.2f times", factor);
+    bool classes = true, balls = true, moved = false, linear = true;
+    for (int epoch = 0; epoch < 20; epoch++) {
+        take(ctx, s, (hl_vary){.share = 1, .rotate = 30}, epoch, &whole, x, y);
+        for (int i = 0; i < N * N * N; i++) classes = classes && (y[i] == 0 || y[i] == 1);
+        balls = balls && fabs(volume(y) / volume(truth) - 1) < 0.05;
+        moved = moved || memcmp(x, plain, sizeof(x)) != 0;
+        /* a linear function of place stays linear, with the same length of gradient */
+        int i = (7 * N + 7) * N + 7;
+        double gd = (double)(x[i + N * N] - x[i]), gh = (double)(x[i + N] - x[i]), gw = (double)(x[i + 1] - x[i]);
+        linear = linear && fabs(sqrt(gd * gd + gh * gh + gw * gw) - sqrt(10101.0)) < 0.05;
+    }
+    tap_ok(classes, "classes stay classes");
+    tap_ok(balls, "a ball stays a ball");
+    tap_ok(moved && linear, "what is turned keeps its lengths");
+}
+
+static void parts(halo_context *ctx, hl_source *s)
+{
+    static float whole[N * N * N], classes[N * N * N], x[N * N * N], y[N * N * N];
+    hl_vary v = {.share = 1, .rotate = 30, .scale = {0.7, 1.4}, .gamma = {0.5, 2}, .noise = 5};
+    hl_cells all_cells = {.ext = {N, N, N}};
+    bool same = true;
+    for (int epoch = 0; epoch < 4; epoch++) {
+        take(ctx, s, v, epoch, &all_cells, whole, classes);
+        for (int part = 0; part < 4; part++) {
+            hl_cells c = {.lo = {part & 1 ? 5 : 0, part & 2 ? 9 : 0, 3}, .ext = {part & 1 ? N - 5 : 5, part & 2 ? N - 9 : 9, N - 3}};
+            take(ctx, s, v, epoch, &c, x, y);
+            for (int64_t i = 0; i < c.ext[0] * c.ext[1] * c.ext[2]; i++) {
+                int64_t at = ((c.lo[0] + i / (c.ext[1] * c.ext[2])) * N + c.lo[1] + i / c.ext[2] % c.ext[1]) * N + c.lo[2] + i % c.ext[2];
+                same = same && x[i] == whole[at] && y[i] == classes[at];
+            }
+        }
+    }
+    tap_ok(same, "parts have the bits of the whole, whatever is done to it");
+    take(ctx, s, v, 0, &all_cells, x, y);
+    take(ctx, s, v, 1, &all_cells, whole, classes);
+    tap_ok(memcmp(x, whole, sizeof(x)) != 0, "another epoch changes in another way");
+}
+
+static void grays(halo_context *ctx, hl_source *s)
+{
+    static float plain[N * N * N], x[N * N * N], y[N * N * N];
+    hl_cells whole = {.ext = {N, N, N}};
+    take(ctx, s, (hl_vary){.share = 0}, 0, &whole, plain, y);
+    take(ctx, s, (hl_vary){.share = 1, .gamma = {2, 2}}, 0, &whole, x, y);
+    double worst = 0, most = 1665, sum = 0, square = 0;
+    for (int i = 0; i < N * N * N; i++) worst = fmax(worst, fabs((double)x[i] - most * ((double)plain[i] / most) * ((double)plain[i] / most)));
+    tap_ok(worst <= 1e-3, "gamma 2 squares between the least and the largest value: off by %.1e", worst);
+    int seen = 0;
+    double low = 1e9, high = 0;
+    for (int epoch = 0; epoch < 200; epoch++) {
+        take(ctx, s, (hl_vary){.share = 0.3, .noise = 8}, epoch, &whole, x, y);
+        if (memcmp(x, plain, sizeof(x)) == 0) continue;
+        seen++;
+        sum = square = 0;
+        for (int i = 0; i < N * N * N; i++) {
+            double z = (double)x[i] - (double)plain[i];
+            sum += z, square += z * z;
+        }
+        double std = sqrt(square / (N * N * N));
+        low = fmin(low, std), high = fmax(high, std);
+        if (fabs(sum / (N * N * N)) > 5 * std / N / 8) seen = -1000;
+    }
+    tap_ok(seen > 40 && seen < 80 && low < 1 && high > 7 && high < 8.5, "noise of up to 8 in a share of 0.3: %d of 200, deviations %.2f to %.2f", seen, low, high);
+}
+
+static void spacings(halo_context *ctx)
+{
+    hl_source *s = open_data(ctx), *r = NULL;
+    fails_with(ctx, hl_resampled_open(s, (const double[3]){1, 1, 1}, &r), HALO_ERR_USAGE, "'data.spacing' is of NIfTI images", "a.npy' is not", "arrays without spacing");
+    hl_source_close(s);
+}
+
+int main(void)
+{
+    halo_context *ctx = iotest_begin("vary");
+    if (mkdir(in_dir("x"), 0777) != 0 || mkdir(in_dir("y"), 0777) != 0) tap_bail("cannot make directories");
+    write_data();
+    hl_source *s = open_data(ctx);
+    moves(ctx, s);
+    parts(ctx, s);
+    grays(ctx, s);
+    hl_source_close(s);
+    spacings(ctx);
+    return iotest_end(ctx);
+}
