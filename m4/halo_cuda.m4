@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# halo_cuda.m4 -- CUDA Toolkit (11 to 13), cuDNN (8 or 9) and cuBLAS, and the architectures that the kernels are compiled for. Found and reported always,
+# halo_cuda.m4 -- CUDA Toolkit (11 to 13), cuDNN (8 or 9), cuBLAS and, optionally, NCCL, and the architectures that the kernels are compiled for. Found and reported always,
 # used with --with-backend=cuda. Never -lcuda: the driver is found at run time, where there is one.
 # Substitutes NVCC, NVCC_FLAGS, CUDA_CFLAGS, CUDA_LIBS, CUDA_ARCHS ("75 80 90"); sets halo_cuda to yes or no, halo_cuda_why.
 AC_DEFUN([HALO_CUDA], [
@@ -7,6 +7,7 @@ AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=DIR], [CUDA Toolkit (default: n
 AC_ARG_WITH([cuda-arch], [AS_HELP_STRING([--with-cuda-arch=LIST], [compute capabilities, as "70 80" (default: those of 70 75 80 86 89 90 100 120 that nvcc knows)])],
   [], [with_cuda_arch=auto])
 AC_ARG_VAR([NVCC], [CUDA compiler])
+AC_ARG_WITH([nccl], [AS_HELP_STRING([--without-nccl], [ranks' GPUs exchange data by way of the host alone (default: NCCL where it is beside cuDNN)])], [], [with_nccl=auto])
 halo_cuda=no halo_cuda_why="" halo_nvcc_path="$PATH:/usr/local/cuda/bin"
 AS_CASE([$with_cuda], [/*], [halo_nvcc_path="$with_cuda/bin"])
 AS_IF([test "x$with_cuda" != xno], [AC_PATH_PROG([NVCC], [nvcc], [], [$halo_nvcc_path])])
@@ -42,6 +43,12 @@ AS_IF([test -z "$halo_cuda_why"], [
 #if CUDNN_MAJOR < 8
 #error cuDNN 8 or 9 needed
 #endif], [cublasHandle_t h; return cublasCreate(&h) + (cudnnGetVersion() == 0);], [halo_cuda=yes], [halo_cuda_why="no cuDNN 8 or 9, or no cuBLAS"])])
+AS_IF([test $halo_cuda = yes && test "x$with_nccl" != xno], [
+  halo_save_cuda_libs=$CUDA_LIBS CUDA_LIBS="$CUDA_LIBS -lnccl"
+  HALO_LINK_IFELSE([CUDA], [#include <nccl.h>], [int v; return ncclGetVersion(&v);],
+    [CUDA_CFLAGS="$CUDA_CFLAGS -DHL_HAVE_NCCL"],
+    [CUDA_LIBS=$halo_save_cuda_libs
+     AS_IF([test "x$with_nccl" = xyes], [AC_MSG_ERROR([--with-nccl: no NCCL that links with $CUDA_LIBS])])])])
 ])
 
 # HALO_CUDA_ARCHS: which architectures; called where the backend is built. What the user named must be possible.

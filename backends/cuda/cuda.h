@@ -91,6 +91,14 @@ halo_status hl_cuda_download(halo_device *dev, const halo_operand *op, const voi
 halo_status hl_cuda_stages_make(hl_cuda_device *dev);
 void hl_cuda_stages_free(hl_cuda_device *dev);
 
+/* link.c: link_id, link, link_sum, link_move, unlink of halo_device_ops, with NCCL; ", NCCL 2.28.9", or nothing without. */
+halo_status hl_cuda_link_id(halo_device *dev, unsigned char id[HALO_LINK_ID]);
+halo_status hl_cuda_link(halo_device *dev, const unsigned char id[HALO_LINK_ID], int size, int rank, halo_link **link);
+halo_status hl_cuda_link_sum(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n);
+halo_status hl_cuda_link_move(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n);
+void hl_cuda_unlink(halo_device *dev, halo_link *link);
+void hl_cuda_nccl_version(char *out, size_t size);
+
 /* recording.c: record, stop, replay, forget of halo_device_ops. */
 halo_status hl_cuda_record_begin(halo_device *dev);
 halo_status hl_cuda_record_end(halo_device *dev, halo_recording **recording);

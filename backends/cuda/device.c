@@ -173,6 +173,13 @@ static const halo_device_ops device_ops = {
     .stop = hl_cuda_record_end,
     .replay = hl_cuda_replay,
     .forget = hl_cuda_forget,
+#ifdef HL_HAVE_NCCL
+    .link_id = hl_cuda_link_id,
+    .link = hl_cuda_link,
+    .link_sum = hl_cuda_link_sum,
+    .link_move = hl_cuda_link_move,
+    .unlink = hl_cuda_unlink,
+#endif
 };
 
 /* Tensor cores take 16-bit operands with channels last as they lie; f32 is at home in the plain order. */

@@ -87,11 +87,12 @@ void hl_cuda_dnn_version(char *out, size_t size)
 
 void hl_cuda_libraries(char *out, size_t size)
 {
-    char dnn[24];
+    char dnn[24], nccl[32];
     int runtime = 0, driver = 0;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     hl_cuda_dnn_version(dnn, sizeof(dnn));
-    snprintf(out, size, "CUDA %d.%d (driver up to %d.%d), cuDNN %s, cuBLAS %d.%d, compiled for sm_%s", runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, dnn,
-             CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, HL_CUDA_ARCHS);
+    hl_cuda_nccl_version(nccl, sizeof(nccl));
+    snprintf(out, size, "CUDA %d.%d (driver up to %d.%d), cuDNN %s, cuBLAS %d.%d%s, compiled for sm_%s", runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, dnn,
+             CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, nccl, HL_CUDA_ARCHS);
 }

@@ -21,6 +21,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/image.c \
 	backends/cuda/kernels.h \
 	backends/cuda/linear.c \
+	backends/cuda/link.c \
 	backends/cuda/loss.c \
 	backends/cuda/margin.c \
 	backends/cuda/memory.c \

@@ -244,15 +244,14 @@ template <class T, class U> static cudaError_t lose_of_classes(cudaStream_t stre
 {
     double *partial = (double *)m->scratch, *dice = partial + entropy_doubles(g), *sums = dice + g->groups, *parts = sums + g->groups * l->classes * 2;
     float *table = (float *)(void *)(parts + g->groups * g->parts * l->classes * 2);
-    const int64_t rows = g->groups * l->classes * 2;
     cudaError_t e = cudaSuccess;
     if (l->dice && !m->given) e = find_sums(stream, g, l, (const T *)m->x, (const U *)m->t, parts, sums);
     if (l->dice && e == cudaSuccess)
-        e = HL_LAUNCH(dice_table, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, *l, HL_SPAN(m->given ? m->given : (const double *)sums, rows), m->of_class, HL_SPAN(dice, g->groups),
-                      HL_SPAN(table, rows));
+        e = HL_LAUNCH(dice_table, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, *l, HL_SPAN(m->given ? m->given : (const double *)sums, g->groups * l->classes * 2), m->of_class, HL_SPAN(dice, g->groups),
+                      HL_SPAN(table, g->groups * l->classes * 2));
     if (e != cudaSuccess) return e;
     e = HL_LAUNCH((lose_classes<T, U>), hl_group_grid(g), HL_BLOCK, 0, stream, *g, *l, (const T *)m->x, (const U *)m->t, m->weight, m->of_class, m->divisor,
-                  HL_SPAN((const float *)(l->dice ? table : 0), rows), (T *)m->dx, HL_SPAN(partial, entropy_doubles(g)), HL_SPAN(record, 1));
+                  HL_SPAN((const float *)(l->dice ? table : 0), g->groups * l->classes * 2), (T *)m->dx, HL_SPAN(partial, entropy_doubles(g)), HL_SPAN(record, 1));
     if (e != cudaSuccess) return e;
     return HL_LAUNCH(class_total, 1, 32, 0, stream, *g, *l, m->weight, m->divisor, HL_SPAN((const double *)(l->dice ? dice : 0), g->groups), HL_SPAN((const double *)partial, entropy_doubles(g)),
                      HL_SPAN(m->stat, 2));

@@ -147,6 +147,7 @@ typedef struct hl_transfer {
     int64_t bytes;                      /* that this process sends to others, each time; from choose on */
     int messages;                       /* in so many */
     hl_exchange *exchange;              /* bound */
+    struct hl_passage *passage;               /* where devices exchange data among themselves, else NULL (passage.c) */
     struct hl_mirror *mirror;           /* where MPI cannot reach the device's memory, else NULL (mirror.c) */
 } hl_transfer;
 
@@ -285,10 +286,20 @@ halo_status hl_transfer_messages(const hl_program *p, const hl_transfer *t, hl_m
 
 /* mirror.c: host mirrors of the values of a transfer; start and finish of its exchange by way of them. from, to: device addresses of the values. */
 typedef struct hl_mirror hl_mirror;
+/* The region again as a box of its operand, whose memory is in the order of the region (mirror.c). */
+halo_operand hl_region_box(const halo_operand *o, const hl_region *r);
 halo_status hl_mirror_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, hl_mirror **mirror);
 void hl_mirror_free(hl_mirror *mirror);
 halo_status hl_mirror_start(hl_program *p, hl_transfer *t, void *from, void *to);
 halo_status hl_mirror_finish(hl_program *p, hl_transfer *t, void *to);
+
+/* passage.c: a transfer over a link between devices, put on the device like an operation. */
+typedef struct hl_passage hl_passage;
+halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, hl_passage **passage);
+void hl_passage_free(hl_program *p, hl_passage *passage);
+halo_status hl_passage_run(hl_program *p, hl_transfer *t, void *from, void *to);
+/* All gradients, summed over the ranks of the link. */
+halo_status hl_sum_by_link(hl_program *p);
 
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);

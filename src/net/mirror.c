@@ -30,9 +30,9 @@ void hl_mirror_free(hl_mirror *m)
     free(m);
 }
 
-/* The region again as a box of its operand. */
-static halo_operand box_of(const halo_operand *o, const hl_region *r)
+halo_operand hl_region_box(const halo_operand *o, const hl_region *r)
 {
+    const bool last = o->layout == HALO_NDHWC; /* a run is of cells with all their channels */
     halo_operand b = {.dtype = o->dtype, .layout = o->layout};
     hl_strides t = hl_operand_strides(o);
     int64_t rest = r->offset - o->lo[HALO_N] * t.s[HALO_N];
@@ -44,8 +44,23 @@ static halo_operand box_of(const halo_operand *o, const hl_region *r)
     }
     for (int k = HALO_N; k < HALO_W; k++) b.ext[k] = r->count[k];
     b.ext[HALO_W] = r->run;
+    if (last) b.ext[HALO_C] = o->alloc[HALO_C], b.ext[HALO_W] = r->run / o->alloc[HALO_C];
     HL_BUG_UNLESS(rest == 0 && hl_operand_valid(&b));
     return b;
+}
+
+/* The same memory with its dimensions in the order in which they lie: what the host sees of it is a region's elements one after another. */
+static halo_operand in_order(const halo_operand *b)
+{
+    static const int from[HALO_DIMS] = {HALO_N, HALO_D, HALO_H, HALO_W, HALO_C};
+    halo_operand o = {.dtype = b->dtype, .layout = HALO_NCDHW};
+    if (b->layout != HALO_NDHWC) return *b;
+    for (int k = 0; k < HALO_DIMS; k++) {
+        o.alloc[k] = b->alloc[from[k]];
+        o.lo[k] = b->lo[from[k]];
+        o.ext[k] = b->ext[from[k]];
+    }
+    return o;
 }
 
 static halo_status memory(hl_program *p, int value, void **out)
@@ -63,11 +78,12 @@ static halo_status fill(hl_program *p, const hl_transfer *t, const hl_message *m
     m->type = p->value[t->to].operand.dtype;
     for (int i = 0; i < n; i++) {
         const halo_operand *o = &p->value[gather && message[i].send ? t->from : t->to].operand;
-        if (o->layout != HALO_NCDHW)
+        if (hl_layout_block(o->layout) > 1)
             return hl_fail(p->ctx, HALO_ERR_UNSUPPORTED, "layer '%s': samples cannot be split over ranks in layout %s on this device yet: MPI cannot reach its memory",
                            hl_layer_of(p, t->layer)->name, hl_layout_name(o->layout));
         if (hl_region_elements(&message[i].region) == 0) continue;
-        m->part[m->parts++] = (part){box_of(o, &message[i].region), message[i].region, message[i].send, message[i].add};
+        const halo_operand box = hl_region_box(o, &message[i].region);
+        m->part[m->parts++] = (part){in_order(&box), message[i].region, message[i].send, message[i].add};
         most = hl_max64(most, hl_region_elements(&message[i].region));
     }
     HL_TRY(hl_calloc(p->ctx, (size_t)most, hl_dtype_size(m->type), "a part of a mirror", &m->dense));

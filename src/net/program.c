@@ -122,6 +122,7 @@ void hl_program_destroy(hl_program *p)
     for (int i = 0; i < p->transfers; i++) {
         hl_exchange_destroy(p->transfer[i].exchange);
         hl_mirror_free(p->transfer[i].mirror);
+        hl_passage_free(p, p->transfer[i].passage);
     }
     hl_recordings_free(p);
     hl_arena_close(p);

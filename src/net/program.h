@@ -90,12 +90,16 @@ typedef struct hl_compile_options {
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
+    struct halo_link *link; /* between the devices of all ranks; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlives the program */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace views margins
                              * overlap choose fit bind. Up to fit nothing of the size of the network is allocated (measuring apart), and info and ops are
                              * complete; only a bound program runs. */
 } hl_compile_options;
+
+/* A link between the devices of all ranks, or NULL where they have none: then rank 0 says why, unless it is plain. Collective. */
+halo_status hl_link_open(halo_context *ctx, halo_device *dev, struct halo_link **link);
 
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
 /* The last pass of a program that was compiled up to `fit`, whose memory is allocated now; beside as in hl_compile_options. Compiling several programs before any is

@@ -3,7 +3,7 @@
  * recordings.c -- runs of steps that need nothing of the host, recorded by a device that can do so and put on it again as a whole from then on: what launching costs is
  * paid once per run of steps instead of once per step.
  *
- * A run of steps ends before one in which the host takes part: the start or finish of a transfer, and statistics that ranks merge. It is done step by step the first time, as
+ * A run of steps ends before one in which the host takes part: the start or finish of a transfer that does not go over a link between devices, and statistics that ranks merge. It is done step by step the first time, as
  * libraries may load what they need then, recorded the second time, and replayed from then on. What is timed or traced is done step by step.
  */
 #include "net/ir.h"
@@ -26,6 +26,7 @@ static bool possible(const hl_program *p) { return p->dev->ops->record && !p->ti
 /* Only the device works on it. */
 static bool on_device(const hl_program *p, const hl_step *s)
 {
+    if (s->kind == HL_STEP_START || s->kind == HL_STEP_FINISH) return p->transfer[s->transfer].passage != NULL;
     return s->kind == HL_STEP_CLEAR || (s->kind == HL_STEP_OP && !hl_statistics_wanted(p, s));
 }
 

@@ -18,6 +18,7 @@
 static halo_status start(hl_program *p, hl_step *s)
 {
     const halo_device_ops *ops = p->dev->ops;
+    if (p->transfer[s->transfer].passage) return hl_passage_run(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     HL_TRY(ops->wait(p->dev, NULL));
     if (p->transfer[s->transfer].mirror) return hl_mirror_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     return hl_exchange_start(p->transfer[s->transfer].exchange, ops->mpi_pointer(p->dev, s->args.ptr[HALO_X]), ops->mpi_pointer(p->dev, s->args.ptr[HALO_Y]));
@@ -26,6 +27,7 @@ static halo_status start(hl_program *p, hl_step *s)
 static halo_status finish(hl_program *p, hl_step *s)
 {
     hl_transfer *t = &p->transfer[s->transfer];
+    if (t->passage) return HALO_OK;
     return t->mirror ? hl_mirror_finish(p, t, s->args.ptr[HALO_Y]) : hl_exchange_finish(t->exchange);
 }
 
@@ -288,7 +290,8 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
                          hl_step_result *result)
 {
     const bool collective = p->reducer && options->update, summed = collective && p->average == 0;
-    const bool as_they_arrive = summed && !(p->model->optim.clip_norm > 0) && p->model->optim.scaling.rule == HL_SCALING_NONE;
+    const bool linked = summed && p->opt.link;
+    const bool as_they_arrive = summed && !linked && !(p->model->optim.clip_norm > 0) && p->model->optim.scaling.rule == HL_SCALING_NONE;
     p->record.seed = options->seed;
     p->record.step = options->step;
     p->record.delta = options->delta;
@@ -298,8 +301,8 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
     HL_TRY(clear_gradients(p, options));
     HL_TRY(follow_weights(p));
     set_rate(p, options);
-    HL_TRY(hl_run_phases(p, HL_PHASE_FORWARD, summed ? HL_PHASE_LOSS : HL_PHASE_BACKWARD));
-    if (summed) HL_TRY(hl_backward_and_sum(p, as_they_arrive));
+    HL_TRY(hl_run_phases(p, HL_PHASE_FORWARD, summed && !linked ? HL_PHASE_LOSS : HL_PHASE_BACKWARD));
+    if (summed) HL_TRY(linked ? hl_sum_by_link(p) : hl_backward_and_sum(p, as_they_arrive));
     HL_TRY(read_loss(p, result));
     if (collective && !summed) return update_apart(p, options, result);
     if (collective) HL_TRY(sum_results(p, options, result));

@@ -71,9 +71,6 @@ halo_status hl_run_check_ranks(const hl_run *run)
     HL_TRY(check_batch(run));
     if (hl_grid_split(&run->grid) && run->set.reduce.average == HL_AVERAGE_PARAMETERS)
         return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' is for ranks that hold whole samples: leave it out or 'parallel.spatial' at 1");
-    if (run->ctx->ranks == 1) return HALO_OK;
-    if (!run->dev->ops->mpi_pointer && run->set.reduce.average == HL_AVERAGE_PARAMETERS)
-        return hl_fail(run->ctx, HALO_ERR_UNSUPPORTED, "'reduce.average: parameters' cannot be done on this device yet: MPI cannot reach its memory");
     return HALO_OK;
 }
 
@@ -136,6 +133,10 @@ static void say_groups(const hl_run *run, const hl_reducer_options *o)
     say_grid(run);
     if (averages(run)) {
         HL_INFO(run->ctx, "%d ranks; parameters are averaged every %" PRId64 " step%s", run->ctx->ranks, run->set.reduce.average_steps, HL_S(run->set.reduce.average_steps));
+        return;
+    }
+    if (run->link) {
+        HL_INFO(run->ctx, "%d ranks; gradients are summed by their devices among themselves", run->ctx->ranks);
         return;
     }
     hl_group_text(o->gradient, o->group, o->groups, &text);

@@ -50,6 +50,7 @@ typedef struct hl_run {
     halo_context *ctx;
     hl_settings set;
     halo_device *dev; /* the context's */
+    struct halo_link *link; /* between the ranks' devices; NULL: by way of the host */
     hl_grid grid;     /* this rank among those that hold a sample together, and these among those that take other samples */
     hl_team *team;    /* the ranks of it; NULL: a run that is only looked at, or the library's of one rank */
     struct halo_network *net;
@@ -118,8 +119,6 @@ int64_t hl_run_parts(const hl_run *run);
 void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *options);
 /* Whether samples are patches of volumes of any extents. */
 bool hl_run_patches(const hl_settings *set);
-/* That volumes are resampled to; 0: none. */
-void hl_run_spacing(const hl_settings *set, double spacing[3]);
 /* What class k is called: its name in `data.classes`, else its number. Not collective. */
 void hl_class_name(const hl_settings *set, int k, char *out, size_t size);
 /* Classes that the targets number: the network's outputs with `loss: cross_entropy`, else 0. */

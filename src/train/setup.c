@@ -39,6 +39,7 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
     ctx->tf32 = set->cuda.tf32;
     ctx->any_order = !set->cuda.deterministic;
     ctx->step_by_step = !set->cuda.graphs;
+    ctx->no_links = !set->cuda.nccl;
     memcpy(ctx->bind, binds[set->cpu_bind], strlen(binds[set->cpu_bind]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
@@ -175,7 +176,7 @@ static bool is_file(const char *network)
 /* Options of the zoo beside a network file: ignored, they would make another network than the one that was meant. */
 static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
 {
-    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : set->upsampling ? "upsampling" : NULL;
+    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : NULL;
     if (!key) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
 }
@@ -217,7 +218,6 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.levels = hl_max64(0, set->levels);
     o.first_channels = hl_max64(0, set->first_channels);
     HL_TRY(set_dense(ctx, set, &o));
-    o.trilinear = set->upsampling == 1;
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
@@ -344,6 +344,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     o.memory_beside = o.memory_limit > 0 && (size_t)run->set.memory_limit > o.memory_limit ? (size_t)run->set.memory_limit - o.memory_limit : 0;
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
+    o.link = run->link;
     return o;
 }
 
@@ -550,6 +551,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     halo_status st;
     HL_GOTO(st, hl_run_make_grid(run, after != NULL), destroy);
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
+    if (!after && run->dev) HL_GOTO(st, hl_link_open(ctx, run->dev, &run->link), destroy);
     if (splits) HL_GOTO(st, hl_run_standardise(run), destroy);
     HL_GOTO(st, make_programs_in_turn(run, need, after), destroy);
     *out = run;
@@ -579,6 +581,7 @@ void hl_run_destroy(hl_run *run)
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
+    if (run->link) run->dev->ops->unlink(run->dev, run->link);
     hl_team_destroy(run->team);
     if (run->lock > 0) close(run->lock);
     free(run->seat);

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda: the cuda backend on the simulated device (tests/cudasim), and its module as nvcc made it
 cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test
-dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test
+dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test
 EXTRA_DIST += tests/cuda/lib.sh tests/cuda/archs.py tests/gpu-check
-TESTS += $(cuda_tests) tests/cuda/archs.test
+TESTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test
 TESTS_FAST += tests/cuda/doctor.test tests/cuda/archs.test
 AM_TESTS_ENVIRONMENT += CUDA_ARCHS='$(CUDA_ARCHS)'; export CUDA_ARCHS;
+
+# The real cuDNN, asked about described devices
+if CUDASIM_REAL
+check_PROGRAMS += tests/cuda/support
+endif
+tests_cuda_support_SOURCES = tests/cuda/support.c
+tests_cuda_support_CPPFLAGS = $(CUDA_CFLAGS)
+tests_cuda_support_LDADD = $(CUDA_LIBS)
 
 if CUDASIM
 cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
@@ -15,7 +23,7 @@ cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp
 check_LTLIBRARIES += tests/cuda/planted/halo_cuda.la
 nodist_tests_cuda_planted_halo_cuda_la_SOURCES = tests/cuda/planted/transfer.c
 tests_cuda_planted_halo_cuda_la_SOURCES = $(cuda_sources_besides_transfer) $(cuda_simulated_kernels)
-tests_cuda_planted_halo_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim -I$(top_srcdir)/backends/cuda $(CUDASIM_CPPFLAGS) -DHL_CUDA_ARCHS='"90"'
+tests_cuda_planted_halo_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim -I$(top_srcdir)/backends/cuda $(CUDASIM_CPPFLAGS) -DHL_HAVE_NCCL -DHL_CUDA_ARCHS='"90"'
 tests_cuda_planted_halo_cuda_la_CXXFLAGS = $(tests_cudasim_halo_cuda_la_CXXFLAGS)
 tests_cuda_planted_halo_cuda_la_LDFLAGS = $(tests_cudasim_halo_cuda_la_LDFLAGS)
 tests_cuda_planted_halo_cuda_la_LIBADD = tests/cudasim/libcudasim.la

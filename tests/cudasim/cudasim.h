@@ -17,6 +17,7 @@
  *     CUDASIM_FAIL=what:n         the n-th call of that kind fails, such as malloc:3 or launch:1,cudnn:2
  *     CUDASIM_TIMEOUT=s           how long a collective may wait for other ranks (default 60)
  *     CUDASIM_STRICT=1            asynchronous copies of pageable memory are refused (CUDA makes them slow)
+ *     CUDASIM_PROBLEMS=file       every convolution that cuDNN is asked about, a line each, is added to it
  *     CUDASIM_VERBOSE=1           every operation, as it is queued and as it runs, on stderr
  *
  * A defect of the program under test (a race, a host access to device memory, a barrier that not all threads

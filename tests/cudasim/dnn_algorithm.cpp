@@ -13,6 +13,8 @@
  */
 #include "dnn_conv.hpp"
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace sim {
@@ -73,6 +75,33 @@ cudnnStatus_t check_algorithm(const Problem &p, int algorithm, size_t *workspace
     return CUDNN_STATUS_SUCCESS;
 }
 
+static void note_numbers(FILE *f, int n, const int *v)
+{
+    for (int i = 0; i < n; i++) fprintf(f, " %d", v[i]);
+}
+
+/* CUDASIM_PROBLEMS: a line for every convolution of five dimensions whose algorithms are asked for, to put to the real library */
+static void note_problem(const Problem &p)
+{
+    static FILE *f = getenv("CUDASIM_PROBLEMS") ? fopen(getenv("CUDASIM_PROBLEMS"), "a") : nullptr;
+    if (!f || p.x->rank != 5) return;
+    fprintf(f, "%d %s", (int)p.pass,
+            p.x->type == CUDNN_DATA_HALF       ? "f16"
+            : p.x->type == CUDNN_DATA_BFLOAT16 ? "bf16"
+                                               : "f32");
+    note_numbers(f, 5, p.x->extent);
+    note_numbers(f, 5, p.x->stride);
+    note_numbers(f, 5, p.y->extent);
+    note_numbers(f, 5, p.y->stride);
+    fprintf(f, " %d", p.w->format == CUDNN_TENSOR_NHWC);
+    note_numbers(f, 5, p.w->extent);
+    note_numbers(f, 3, p.c->pad);
+    note_numbers(f, 3, p.c->stride);
+    note_numbers(f, 3, p.c->dilation);
+    fprintf(f, "\n");
+    fflush(f);
+}
+
 /* All algorithms, the fastest first; those that do not apply, or need more than `limit`, come last with a
  * status */
 template <class Perf>
@@ -82,6 +111,7 @@ static cudnnStatus_t rank_algorithms(const Problem &p, size_t limit, int most, i
     std::vector<Perf> all;
     DNN_PARAM(most > 0 && count && out);
     DNN_TRY(check_problem(p));
+    note_problem(p);
     for (int a : known) {
         if (a == 3 && p.pass != backward_filter) continue;
         Perf perf;

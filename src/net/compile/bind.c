@@ -28,7 +28,10 @@ static halo_status bind_transfer(hl_program *p, hl_transfer *t)
     HL_TRY(hl_transfer_messages(p, t, &message, &n));
     halo_status st = hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange);
     if (st == HALO_OK) hl_exchange_name(t->exchange, hl_layer_of(p, t->layer)->name);
-    if (st == HALO_OK && !p->dev->ops->mpi_pointer) st = hl_mirror_make(p, t, message, n, &t->mirror);
+    if (st == HALO_OK && p->opt.link)
+        st = hl_passage_make(p, t, message, n, &t->passage);
+    else if (st == HALO_OK && !p->dev->ops->mpi_pointer)
+        st = hl_mirror_make(p, t, message, n, &t->mirror);
     free(message);
     return st;
 }

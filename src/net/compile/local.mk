@@ -16,11 +16,12 @@ libhalo_core_la_SOURCES += \
 	src/net/run.c src/net/statistics.c src/net/weigh.c \
 	src/net/mirror.c \
 	src/net/transfer.c \
+	src/net/passage.c \
 	src/net/compile/backward.c \
 	src/net/compile/bind.c \
 	src/net/compile/choose.c \
 	src/net/compile/compile.h \
-	src/net/compile/crop.c src/net/compile/upsample.c \
+	src/net/compile/crop.c \
 	src/net/compile/differentiate.c \
 	src/net/compile/distribute.c \
 	src/net/compile/forms.c \
