@@ -125,6 +125,59 @@ class UNet3d(nn.Module):
         return self.logits(x)
 
 
+class FCDenseNet(nn.Module):
+    """One stack for a block, activated as a whole before each layer: as the papers draw it, not as halo computes it."""
+
+    def __init__(self, blocks, growth, kernel, up_kernel, channels, deep, padding="zeros"):
+        super().__init__()
+        self.blocks, self.pools, c, across, self.scale = blocks, len(blocks) // 2, growth, [], (2 if deep else 1, 2, 2)
+        window = (kernel if deep else 1, kernel, kernel)
+
+        def conv(name, before, after, k=window, bias=True):
+            self.add_module(name, nn.Conv3d(before, after, k, padding=tuple(n // 2 for n in k), bias=bias, padding_mode=padding))
+
+        conv("stem", channels, c)
+        for i in range(self.pools):
+            for j in range(blocks[i]):
+                conv(f"down{i + 1}_conv{j + 1}", c + growth * j, growth)
+            c += growth * blocks[i]
+            across.append(c)
+            self.add_module(f"down{i + 1}_norm", nn.BatchNorm3d(c, momentum=0.01))
+            conv(f"down{i + 1}_down", c, c, (1, 1, 1), False)
+        for j in range(blocks[self.pools]):
+            conv(f"bottom_conv{j + 1}", c + growth * j, growth)
+        for i in range(self.pools - 1, -1, -1):
+            made, layers = growth * blocks[2 * self.pools - 1 - i], blocks[2 * self.pools - i]
+            up = (up_kernel if deep else 1, up_kernel, up_kernel)
+            behind = tuple(s - k for s, k in zip(self.scale, up))
+            self.add_module(f"up{i + 1}_up", nn.ConvTranspose3d(made, made, up, self.scale, bias=False, output_padding=behind))
+            c = made + across[i]
+            for j in range(layers):
+                conv(f"up{i + 1}_conv{j + 1}", c + growth * j, growth)
+            c += growth * layers
+        conv("head", c, 1, (1, 1, 1))
+
+    def block(self, place, layers, x):
+        made = []
+        for j in range(layers):
+            made.append(getattr(self, f"{place}_conv{j + 1}")(torch.relu(x)))
+            x = torch.cat([x, made[-1]], 1)
+        return x, torch.cat(made, 1)
+
+    def forward(self, x):
+        x, across = self.stem(x), []
+        for i in range(self.pools):
+            x, _ = self.block(f"down{i + 1}", self.blocks[i], x)
+            across.append(x)
+            x = getattr(self, f"down{i + 1}_down")(torch.relu(getattr(self, f"down{i + 1}_norm")(x)))
+            x = nn.functional.max_pool3d(x, self.scale)
+        _, made = self.block("bottom", self.blocks[self.pools], x)
+        for i in range(self.pools - 1, -1, -1):
+            x = torch.cat([across[i], getattr(self, f"up{i + 1}_up")(made)], 1)
+            x, made = self.block(f"up{i + 1}", self.blocks[2 * self.pools - i], x)
+        return self.head(x)
+
+
 # --- a checkpoint's names beside PyTorch's
 
 WORDS = {"weights": "weight", "bias": "bias", "gamma": "weight", "beta": "bias", "running_mean": "running_mean", "running_variance": "running_var"}
@@ -203,13 +256,15 @@ def decayed(net, decay):
 
 
 class Case:
-    def __init__(self, title, keys, net, size, batch, channels, outputs, precision, rows=1):
-        self.title, self.net, self.classes, self.batch, self.rows = title, net, keys[0] == "unet3d", batch, rows
+    def __init__(self, title, keys, net, size, batch, channels, outputs, precision, rows=1, images=False):
+        """size: of a cube, or D H W; images: what comes out is as large as what goes in, and numbers, not classes."""
+        self.title, self.net, self.classes, self.images, self.batch, self.rows = title, net, keys[0] == "unet3d", images, batch, rows
+        size = size if isinstance(size, tuple) else (size, size, size)
         self.folder = os.path.join(directory, title.replace(" ", "-").replace(",", ""))
         os.makedirs(self.folder + "/out")
         random = numpy.random.default_rng(7)
-        x = random.standard_normal((batch, channels, size, size, size)).astype("f4")
-        y = random.integers(0, outputs, (batch, size, size, size)).astype("u1") if self.classes else random.uniform(-1, 1, (batch, outputs)).astype("f4")
+        x = random.standard_normal((batch, channels, *size)).astype("f4")
+        y = random.integers(0, outputs, (batch, *size)).astype("u1") if self.classes else random.uniform(-1, 1, (batch, outputs, *(size if images else ()))).astype("f4")
         numpy.save(self.folder + "/x.npy", x)
         numpy.save(self.folder + "/y.npy", y)
         self.x, self.y = torch.tensor(x).double(), torch.tensor(y.astype("i8")) if self.classes else torch.tensor(y).double()
@@ -217,6 +272,7 @@ class Case:
         self.exact = precision == "f64"
         self.data = [f"data.test={self.folder}/x.npy", f"data.train={self.folder}/x.npy", "data.x.axes=[n,c,d,h,w]", f"data.y.from={self.folder}/y.npy", "data.transform=[]"]
         self.data += ["data.y.axes=[n,d,h,w]", "loss=cross_entropy"] if self.classes else ["data.targets.range=none"]
+        self.data += ["data.y.axes=[n,c,d,h,w]"] if images else []
         self.keys = [*keys, *self.data, *device, f"batch={batch}", "dropout=false", "train.norm_samples=0", "plan=fixed", "train.log_every=1"]
 
     def loss(self, out):
@@ -251,7 +307,7 @@ class Case:
         with torch.no_grad():
             out = self.net(self.x)
         got = self.predicted()
-        want = out.argmax(1).double() if self.classes else out.view(self.batch, self.rows, -1).mean(1)
+        want = out.argmax(1).double() if self.classes else out if self.images else out.view(self.batch, self.rows, -1).mean(1)
         error = float((got != want).double().mean()) if self.classes else distance(got, want)
         claim(error <= (max(tight, 1e-6) if not self.classes else 0 if self.exact else 1e-3), f"{title}: outputs ({error:.1e})")
         # training: statistics of the batch, which move the running ones (f32 in halo) on from where they began
@@ -278,6 +334,9 @@ class Case:
         if self.classes:
             with h5py.File(self.folder + "/out/predictions.h5") as f:
                 return torch.tensor(f["prediction"][:, 0].astype("f8"))
+        if self.images:
+            with h5py.File(self.folder + "/out/predictions.h5") as f:
+                return torch.tensor(f["prediction"][()].astype("f8"))
         table = numpy.loadtxt(self.folder + "/out/predictions.csv", delimiter=",", skiprows=1, usecols=range(2 + self.y.shape[1], 2 + 2 * self.y.shape[1]), comments=None, ndmin=2)
         return torch.tensor(table)
 
@@ -323,6 +382,13 @@ def unet_case(norm, size, batch, levels, first, precision, padding="zeros"):
     return Case(title, keys, UNet3d(norm, levels, first, padding), size, batch, 1, 3, precision)
 
 
+def dense_case(size, batch, blocks, growth, kernel, up_kernel, precision, padding="zeros"):
+    keys = ["fcdensenet", f"size=[{','.join(str(n) for n in size)}]", f"growth={growth}", f"kernel={kernel}", f"up_kernel={up_kernel}", f"blocks=[{','.join(str(n) for n in blocks)}]"]
+    keys += ["padding=periodic"] if padding != "zeros" else []
+    title = f"fcdensenet {growth}-{kernel} {'periodic ' if padding != 'zeros' else ''}of {'x'.join(str(n) for n in size)} {precision}"
+    return Case(title, keys, FCDenseNet(blocks, growth, kernel, up_kernel, 3, size[0] > 1, padding), size, batch, 3, 1, precision, images=True)
+
+
 def cases():
     """(case, rates of sgd and adam for going on from there; 0: not). Rates at which rounding in f32 does not grow: 20 steps of a large rate are chaos."""
     yield cosmoflow_case("mlperf", 16, 3, "f32"), 1e-3, 1e-4
@@ -335,6 +401,9 @@ def cases():
     yield cosmoflow_case("sc18", 23, 1, "f32", wiring="as-run"), *((1e-3, 1e-4) if which == "full" else (0, 0))
     for norm in ("batch", "group", "instance"):
         yield unet_case(norm, 8, 3, 2, 8, "f32"), 1e-3, 1e-4
+    yield dense_case((1, 16, 24), 2, (2, 2, 3, 4, 3, 2, 2), 16, 3, 1, "f32"), 1e-4, 1e-5
+    yield dense_case((1, 8, 12), 2, (1, 2, 2), 12, 5, 2, "f32"), 1e-4, 1e-5
+    yield dense_case((1, 8, 16), 2, (2, 1, 2), 4, 3, 1, "f64", "circular"), 1e-4, 1e-5
     yield cosmoflow_case("mlperf", 8, 3, "f64", batch_norm=True), 1e-3, 1e-4
     yield unet_case("batch", 8, 3, 2, 8, "f64", "circular"), 1e-3, 1e-4
     if which != "full":
@@ -350,6 +419,8 @@ def cases():
     yield cosmoflow_case("sc18", 30, 1, "f32"), 0, 0
     yield cosmoflow_case("sc18", 55, 1, "f32"), 0, 0
     yield unet_case("batch", 16, 2, 4, 16, "f32"), 0, 0
+    yield dense_case((8, 8, 8), 2, (2, 2, 3, 4, 3, 2, 2), 8, 3, 2, "f32"), 1e-4, 1e-5
+    yield dense_case((1, 64, 64), 1, (2, 2, 3, 4, 3, 2, 2), 32, 5, 1, "f32"), 0, 0
 
 
 for case, slow, slower in cases():
