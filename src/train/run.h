@@ -119,6 +119,8 @@ int64_t hl_run_parts(const hl_run *run);
 void hl_run_cells(const hl_run *run, const hl_program *program, hl_loader_options *options);
 /* Whether samples are patches of volumes of any extents. */
 bool hl_run_patches(const hl_settings *set);
+/* That volumes are resampled to; 0: none. */
+void hl_run_spacing(const hl_settings *set, double spacing[3]);
 /* What class k is called: its name in `data.classes`, else its number. Not collective. */
 void hl_class_name(const hl_settings *set, int k, char *out, size_t size);
 /* Classes that the targets number: the network's outputs with `loss: cross_entropy`, else 0. */

@@ -16,6 +16,8 @@ static const hl_key keys[] = {
     KEY("levels", HL_SETTING_INT, levels, .fallback = "auto", .none = "auto", .low = 1, .high = 8, .help = "unet3d only: resolutions, each half of the one before (auto: 4)"),
     KEY("first_channels", HL_SETTING_INT, first_channels, .fallback = "auto", .none = "auto", .low = 1, .high = 4096,
         .help = "unet3d only: channels of the finest resolution's first convolution (auto: 32)"),
+    KEY("upsampling", HL_SETTING_CHOICE, upsampling, .fallback = "transposed", .choices = "transposed|trilinear",
+        .help = "unet3d only: learned, by transposed convolutions, or linear between the middles of cells"),
     KEY("growth", HL_SETTING_INT, growth, .fallback = "auto", .none = "auto", .low = 1, .high = 4096, .help = "fcdensenet only: channels that each layer adds (auto: the variant's)"),
     KEY("kernel", HL_SETTING_INT, kernel, .fallback = "auto", .none = "auto", .low = 1, .high = 7, .help = "fcdensenet only: of its layers' convolutions (auto: the variant's)"),
     KEY("blocks", HL_SETTING_WORDS, blocks, .fallback = "[]",

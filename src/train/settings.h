@@ -32,6 +32,7 @@ typedef struct hl_settings {
     int64_t size[3];
     int64_t channels, outputs; /* -1: the variant's own; outputs: the data's */
     int64_t levels, first_channels; /* of unet3d; -1: its own */
+    int upsampling;                 /* 1: trilinear */
     int64_t growth, kernel, stem, up_kernel; /* of fcdensenet; -1: its own */
     double keep;
     hl_words blocks;

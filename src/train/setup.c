@@ -176,7 +176,7 @@ static bool is_file(const char *network)
 /* Options of the zoo beside a network file: ignored, they would make another network than the one that was meant. */
 static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
 {
-    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : NULL;
+    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : set->upsampling ? "upsampling" : NULL;
     if (!key) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
 }
@@ -218,6 +218,7 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.levels = hl_max64(0, set->levels);
     o.first_channels = hl_max64(0, set->first_channels);
     HL_TRY(set_dense(ctx, set, &o));
+    o.trilinear = set->upsampling == 1;
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 

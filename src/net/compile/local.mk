@@ -21,7 +21,7 @@ libhalo_core_la_SOURCES += \
 	src/net/compile/bind.c \
 	src/net/compile/choose.c \
 	src/net/compile/compile.h \
-	src/net/compile/crop.c \
+	src/net/compile/crop.c src/net/compile/upsample.c \
 	src/net/compile/differentiate.c \
 	src/net/compile/distribute.c \
 	src/net/compile/forms.c \
