@@ -29,6 +29,7 @@ typedef struct hl_cbed_settings {
     double box, slice;
     int64_t grid;            /* of the box */
     double pixel, blur;      /* of the image; pixel -1: as the shadow's */
+    int reference;           /* mean | vacuum */
     hl_words dose;           /* electrons a pattern, one sample each; none: no noise */
     int64_t per_file, compress, threads;
 } hl_cbed_settings;

@@ -30,12 +30,21 @@ typedef struct maker {
 
 /* -------------------------------------------------------------------------------------------------------------- samples */
 
+/* A constant potential shifts the phase of the whole wave, which no pattern shows: what cannot be known is left out of what is to be learned. */
+static void take_mean_off(float *image, int64_t n)
+{
+    double mean = 0;
+    for (int64_t i = 0; i < n; i++) mean += (double)image[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) image[i] = (float)((double)image[i] - mean);
+}
+
 static halo_status make_image(maker *m, int part, int64_t number, hl_specimen *p, hl_potential **potential)
 {
     const hl_cbed_settings *s = m->c.s;
     hl_cbed_draw(&m->c, part, number, p);
     HL_TRY(hl_cbed_potential(&m->c, p, potential));
     halo_status st = hl_potential_image(*potential, s->size, m->c.pixel, s->blur, m->image);
+    if (st == HALO_OK && s->reference == 0) take_mean_off(m->image, s->size * s->size);
     if (st != HALO_OK) hl_potential_destroy(*potential);
     return st;
 }
