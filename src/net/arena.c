@@ -5,12 +5,35 @@
  */
 #include "net/ir.h"
 
+#include <math.h>
+#include <stdio.h>
+
 struct hl_arena {
     void *ptr;
     size_t bytes;
     int users;
     const hl_program *last; /* ran last */
 };
+
+/* On a device with memory of its own: too little for this program is told before any of it is taken, with what would fit, by proportion. */
+static halo_status check_room(const hl_program *p)
+{
+    halo_device_info info;
+    const size_t fixed = p->image_bytes + p->scratch_bytes;
+    if (p->dev->ops->mpi_pointer) return HALO_OK;
+    p->dev->ops->describe(p->dev, &info);
+    if (info.memory_free == 0 || p->arena_bytes + fixed <= info.memory_free) return HALO_OK;
+    const double mib = 1048576, room = info.memory_free > fixed ? (double)(info.memory_free - fixed) : 0, batch = floor((double)p->opt.batch * room / (double)p->arena_bytes);
+    char fits[160] = "nothing of that size fits: take a smaller network, or more ranks per sample ('parallel.spatial')";
+    if (batch >= 1)
+        snprintf(fits, sizeof(fits), "%.0f samples per rank would fit, or %.0f times as many ranks per sample ('parallel.spatial'), or 'memory.limit', which makes values anew", batch,
+                 ceil((double)p->arena_bytes / room));
+    else if (room > 0)
+        snprintf(fits, sizeof(fits), "%.0f times as many ranks per sample ('parallel.spatial') would fit, or 'memory.limit', which makes values anew", ceil((double)p->arena_bytes / room));
+    return hl_fail(p->ctx, HALO_ERR_NOMEM, "the %s program of '%s' needs %.1f MiB on '%s', %.1f of them for the values of %" PRId64 " sample%s, and %.1f of its %.1f MiB are free: %s",
+                   p->opt.training ? "training" : "evaluation", p->net->name, (double)(p->arena_bytes + fixed) / mib, info.name, (double)p->arena_bytes / mib, p->opt.batch, HL_S(p->opt.batch),
+                   (double)info.memory_free / mib, (double)info.memory_total / mib, fits);
+}
 
 halo_status hl_arena_open(hl_program *p, hl_arena *lent)
 {
@@ -20,6 +43,7 @@ halo_status hl_arena_open(hl_program *p, hl_arena *lent)
         p->arena = lent->ptr;
         return HALO_OK;
     }
+    HL_TRY(check_room(p));
     HL_TRY(hl_calloc(p->ctx, 1, sizeof(*p->store), "an arena", &p->store));
     *p->store = (hl_arena){.bytes = p->arena_bytes, .users = 1};
     HL_TRY(p->dev->ops->alloc(p->dev, p->arena_bytes, &p->store->ptr));
