@@ -2,12 +2,14 @@
 # examples: configurations, and programs that link the library as a user's would
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
+	examples/cbed.yaml \
 	examples/cosmoflow-hybrid.yaml \
 	examples/cosmoflow-mlperf.yaml \
 	examples/cosmoflow-sc18.yaml \
 	examples/own-data.yaml \
 	examples/phantom.yaml \
 	examples/quickstart.yaml \
+	examples/scans.yaml \
 	examples/segmentation.yaml \
 	examples/insitu.c \
 	examples/insitu_mpi.c

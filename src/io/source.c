@@ -91,7 +91,11 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
 {
     opener open = NULL;
     const char *format = o->format && *o->format ? o->format : "auto";
-    if (o->synthetic) return hl_synthetic_open(ctx, o, source);
+    if (o->synthetic) {
+        HL_TRY(hl_synthetic_open(ctx, o, source));
+        memcpy((*source)->box, (*source)->info.ext + 1, sizeof((*source)->box));
+        return HALO_OK;
+    }
     for (size_t i = 0; i < HL_COUNT(formats); i++)
         if (strcmp(format, formats[i].name) == 0) open = formats[i].open;
     if (!open && strcmp(format, "auto") != 0) return unknown_format(ctx, format);

@@ -201,11 +201,12 @@ static halo_status set_dense(halo_context *ctx, const hl_settings *set, halo_zoo
 halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int64_t ext[4], int64_t outputs, struct halo_network **net)
 {
     int64_t size[3], channels = ext[0] > 0 ? ext[0] : set->channels > 0 ? set->channels : 0;
-    for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : set->size[i];
-    if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, NULL, net);
+    const int64_t *asked = set->size[0] > 0 || !hl_run_patches(set) ? set->size : set->data.patch;
+    for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : asked[i];
+    if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, hl_run_patches(set) ? set->data.patch : NULL, net);
     if (is_file(set->network)) HL_TRY(check_zoo_options(ctx, set));
     if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
-        return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, set->size[0] > 0 ? set->size : hl_run_patches(set) ? set->data.patch : NULL, net));
+        return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, asked[0] > 0 ? asked : NULL, net));
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
     o.variant = *set->variant ? set->variant : NULL;
     o.wiring = strcmp(set->wiring, "paper") == 0 ? NULL : set->wiring;
