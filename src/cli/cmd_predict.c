@@ -102,12 +102,57 @@ static bool makes_images(const output *o, hl_source *source)
     return images && !(given && (ends_with(given, ".h5") || ends_with(given, ".hdf5")));
 }
 
+static halo_status begin_plots(output *o, const hl_run *run, hl_source *source)
+{
+    const char *directory = hl_option_text(o->inv, "plot");
+    if (!directory) return HALO_OK;
+    if (!hl_target_volumes(&source->info)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for networks that end in a volume");
+    if (hl_run_patches(&run->set)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for volumes of one size, not for 'data.patch'");
+#ifdef HAVE_FFTW
+    int64_t most = hl_given(o->inv, "plots") ? strtoll(hl_option_text(o->inv, "plots"), NULL, 10) : 8;
+    return o->inv->ctx->rank == 0 ? hl_plotter_open(o->inv->ctx, directory, most, source, &o->plotter) : HALO_OK;
+#else
+    return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' needs a build with FFTW");
+#endif
+}
+
+static halo_status end_plots(output *o, bool write)
+{
+    struct hl_plotter *plotter = o->plotter;
+    o->plotter = NULL;
+#ifdef HAVE_FFTW
+    return hl_plotter_close(plotter, write);
+#else
+    (void)plotter, (void)write;
+    return HALO_OK;
+#endif
+}
+
+/* One HDF5 file holds volumes of the same extents. */
+static halo_status check_extents(hl_source *source)
+{
+    int64_t first[3], ext[3];
+    char id[160];
+    hl_source_extents(source, 0, first);
+    for (int64_t s = 1; s < source->info.samples; s++) {
+        hl_source_extents(source, s, ext);
+        if (memcmp(ext, first, sizeof(ext)) == 0) continue;
+        source->ops->id_of(source, s, id, sizeof(id));
+        return hl_fail(source->ctx, HALO_ERR_SHAPE,
+                       "'%s' has [%" PRId64 ", %" PRId64 ", %" PRId64 "] cells, the first volume [%" PRId64 ", %" PRId64 ", %" PRId64
+                       "]: one HDF5 file cannot hold the predictions of both; those of NIfTI images go into images",
+                       id, ext[0], ext[1], ext[2], first[0], first[1], first[2]);
+    }
+    return HALO_OK;
+}
+
 static halo_status begin(output *o, const hl_run *run, hl_source *source)
 {
     const hl_source_info *info = &source->info;
     bool volumes = hl_target_volumes(info);
     o->images = makes_images(o, source);
     HL_TRY(out_path(o->inv, run, o->images ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
+    if (hl_run_patches(&run->set) && !o->images) HL_TRY(check_extents(source));
     if (run->ctx->rank != 0) return HALO_OK;
     if (*run->set.output && !hl_option_text(o->inv, "out")) HL_TRY(hl_make_dirs(run->ctx, run->set.output));
     header(&o->text, source);

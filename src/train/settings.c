@@ -151,7 +151,7 @@ static const hl_key keys[] = {
         .help = "batch logs: a line every so many steps (a terminal shows a progress line)"),
     KEY("predict.volumes", HL_SETTING_CHOICE, predict.volumes, .fallback = "auto", .choices = "auto|windows|whole",
         .help = "with data.patch, how evaluate, predict and validations take a volume: in overlapping windows of the patch's size, or as a whole, its extents rounded up to what the network halves; "
-                "auto: whole where memory.limit or the machine's memory has room, and in validations windows"),
+                "auto: whole where memory.limit or the machine's memory has room; in validations, and of networks with group or instance norms, windows"),
     KEY("predict.overlap", HL_SETTING_NUMBER, predict.overlap, .fallback = "0.5", .low = 0, .high = 0.95, .help = "part of a window that the next one has too, at least; where they overlap, windows count by a Gaussian about their middle"),
     KEY("loss", HL_SETTING_CHOICE, loss, .fallback = "mse", .choices = "mse|mae|huber|cross_entropy|dice|dice_ce|relative_mse",
         .help = "mean over targets, then over samples; cross_entropy: outputs are logits of the classes 0 to C - 1, softmax included, and the target is one class "

@@ -207,12 +207,20 @@ void hl_shapes_free(hl_shapes *all)
     free(all);
 }
 
+/* Group and instance norms have learned from statistics of patches, and those of whole volumes are others: Dice falls by a hundredth or two on phantoms. */
+static bool norms_patches(const hl_run *run)
+{
+    for (int i = 0; i < run->net->layers; i++)
+        if (run->net->layer[i].kind == HL_LAYER_NORM && hl_per_sample(&run->net->layer[i])) return true;
+    return false;
+}
+
 /* Whether to ask at all. */
 static bool wants_whole(const hl_run *run, const int64_t ext[3])
 {
     const int64_t *patch = run->shapes->patch.ext;
     if (run->set.predict.volumes != HL_VOLUMES_AUTO) return run->set.predict.volumes == HL_VOLUMES_WHOLE;
-    return !run->train || (ext[0] <= patch[0] && ext[1] <= patch[1] && ext[2] <= patch[2]);
+    return (!run->train && !norms_patches(run)) || (ext[0] <= patch[0] && ext[1] <= patch[1] && ext[2] <= patch[2]);
 }
 
 halo_status hl_shapes_choose(hl_run *run, const int64_t n[3], const hl_shape **shape)

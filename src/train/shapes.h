@@ -30,8 +30,8 @@ halo_status hl_shapes_refresh(hl_run *run);
 void hl_shapes_free(hl_shapes *shapes); /* not collective; NULL is allowed */
 
 /*
- * The shape in which a volume of extents n is taken: as a whole, extents rounded up to what the network can halve, where `predict.volumes` is whole, or auto and it fits into memory (in training: into a
- * patch); else the patch. Valid until the next call.
+ * The shape in which a volume of extents n is taken: as a whole, extents rounded up to what the network can halve, where `predict.volumes` is whole, or auto and it fits into memory (in training, and of
+ * networks that normalise single samples: into a patch); else the patch. Valid until the next call.
  */
 halo_status hl_shapes_choose(hl_run *run, const int64_t n[3], const hl_shape **shape);
 
