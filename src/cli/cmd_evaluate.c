@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halo evaluate */
 #include "cli/commands.h"
+#include "cli/evaluate_by.h"
 #include "cli/progress.h"
 #include "cli/restore.h"
 
@@ -12,6 +13,7 @@
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
+    {.name = "by", .type = HL_OPT_TEXT, .arg = "NAME", .help = "a table, too, by a number that samples have: a dataset beside x and y, such as dose"},
     {.name = "baseline", .letter = 'b', .help = "beside it: ridge regression on power spectrum, variance and skewness of the same data"},
 };
 
@@ -53,7 +55,7 @@ static void json_baseline(hl_json *j, const hl_evaluation *e, const double *erro
     hl_json_end_array(j);
 }
 
-static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, const double *baseline)
+static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, const double *baseline, hl_by *by)
 {
     static const char *const names[] = {"training", "validation", "test"};
     hl_str text = {0};
@@ -64,6 +66,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         hl_json_string(&j, "split", names[split]);
         hl_evaluation_json(e, &j);
         if (baseline) json_baseline(&j, e, baseline);
+        if (by && inv->ctx->rank == 0 && hl_by_json(by, &j) != HALO_OK) return HL_EXIT_FAILED;
         hl_json_end_object(&j);
         hl_cases_json(e, &j);
         return hl_print_json(inv, &j);
@@ -79,6 +82,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
         hl_score_table(e->targets, e->target, e->group_score, NULL, caption, &text);
     }
+    if (by && inv->ctx->rank == 0 && hl_by_table(by, &text) != HALO_OK) return HL_EXIT_FAILED;
     return hl_print(inv, &text);
 }
 
@@ -89,15 +93,18 @@ static int evaluate(hl_invocation *inv)
     hl_evaluation e;
     halo_status st = hl_restore(inv, false, &split, &run);
     if (st != HALO_OK) return hl_exit_code(st);
-    st = hl_run_evaluate(run, split, NULL, NULL, &e);
+    hl_by *by = NULL;
+    if (hl_given(inv, "by")) st = hl_agree(inv->ctx, hl_by_open(inv->ctx, run->source[split], hl_option_text(inv, "by"), &by));
+    if (st == HALO_OK) st = hl_run_evaluate(run, split, by ? hl_by_visit : NULL, by, &e);
     int rc = hl_exit_code(st);
     if (st == HALO_OK) {
         double *baseline;
         st = fit_baseline(inv, run, split, &e, &baseline);
-        rc = st == HALO_OK ? print(inv, split, &e, baseline) : hl_exit_code(st);
+        rc = st == HALO_OK ? print(inv, split, &e, baseline, by) : hl_exit_code(st);
         free(baseline);
         hl_evaluation_free(&e);
     }
+    hl_by_close(by);
     hl_run_destroy(run);
     return rc;
 }

@@ -65,7 +65,11 @@ static halo_status begin_volume(output *o, hl_source *source, int64_t sample)
     o->sample = sample;
     source->ops->id_of(source, sample, id, sizeof(id));
     hl_source_extents(source, sample, ext);
-    return hl_volumes_add(o->volumes, o->images ? source->ops->image_of(source, sample) : id, source->ops->group_of(source, sample), o->any ? ext : NULL);
+    HL_TRY(hl_volumes_add(o->volumes, o->images ? source->ops->image_of(source, sample) : id, source->ops->group_of(source, sample), o->any ? ext : NULL));
+    if (!source->ops->place_of) return HALO_OK;
+    hl_window_place place;
+    source->ops->place_of(source, sample, &place);
+    return hl_volumes_place(o->volumes, &place);
 }
 
 static halo_status box(void *user, hl_source *source, const hl_prediction *p)

@@ -11,6 +11,7 @@ halo_SOURCES += \
 	src/cli/cmd_inspect.c \
 	src/cli/cmd_predict.c \
 	src/cli/cmd_train.c \
+	src/cli/evaluate_by.c src/cli/evaluate_by.h \
 	src/cli/command.h \
 	src/cli/commands.h \
 	src/cli/exit.c \

@@ -88,6 +88,36 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
         snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % h->crops.count);
 }
 
+static halo_status read_column(halo_source *h, int64_t file, const char *name, double *of_row)
+{
+    const int64_t rows = h->first[file + 1] - h->first[file], start = 0;
+    hl_h5 *h5;
+    hl_h5_data *d = NULL;
+    void *raw = NULL;
+    HL_TRY(hl_h5_open(h->base.ctx, h->files.path[file], &h5));
+    halo_status st = hl_h5_data_open(h5, name, 0, &d);
+    if (st == HALO_OK && (d->ndim != 1 || d->dim[0] != rows)) st = hl_fail(h->base.ctx, HALO_ERR_SHAPE, "'%s': dataset '%s' is no list of %" PRId64 " numbers, as 'x' has that many samples", h5->path, name, rows);
+    if (st == HALO_OK) st = hl_aligned(h->base.ctx, (size_t)d->bytes, name, &raw);
+    if (st == HALO_OK) st = hl_h5_read(d, &start, &rows, raw, (size_t)d->bytes);
+    for (int64_t i = 0; i < rows && st == HALO_OK; i++) of_row[h->first[file] + i] = hl_number_value(d->type, raw, i);
+    free(raw);
+    hl_h5_data_close(d);
+    hl_h5_close(h5);
+    return st;
+}
+
+static halo_status column(hl_source *source, const char *name, double *out)
+{
+    halo_source *h = (halo_source *)source;
+    double *of_row;
+    HL_TRY(hl_calloc(source->ctx, (size_t)h->first[h->files.count], sizeof(*of_row), "numbers of samples", &of_row));
+    halo_status st = HALO_OK;
+    for (int64_t f = 0; f < h->files.count && st == HALO_OK; f++) st = read_column(h, f, name, of_row);
+    for (int64_t s = 0; s < source->info.samples && st == HALO_OK; s++) out[s] = of_row[h->row[s / h->crops.count]];
+    free(of_row);
+    return st;
+}
+
 static void close_source(hl_source *source)
 {
     halo_source *h = (halo_source *)source;
@@ -104,7 +134,7 @@ static void close_source(hl_source *source)
 }
 
 static const hl_source_ops halo_ops = {
-    .name = "halo", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_source};
+    .name = "halo", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .column = column, .close = close_source};
 
 /* ------------------------------------------------------------------------------------------------ targets */
 

@@ -46,6 +46,13 @@ static inline bool hl_target_volumes(const hl_source_info *i) { return hl_target
 
 typedef struct hl_source hl_source;
 
+/* Where a window of a diffraction scan lies. */
+typedef struct hl_window_place {
+    int64_t offset[2];           /* of its first position in the scan, along sy and sx */
+    double step[2], pixel[2];    /* of the scan, of the patterns as they are read; 0: unknown */
+    char step_units[32], pixel_units[32];
+} hl_window_place;
+
 /* Bytes read from files since a source was opened: of data, and of what HDF5 needs to find them. */
 typedef struct hl_read_count { _Atomic int64_t data, other; } hl_read_count;
 
@@ -67,6 +74,10 @@ typedef struct hl_source_ops { /* one static const table per format */
     void (*close)(hl_source *s);
     /* OPTIONAL: the NIfTI image that a sample is, of which a prediction takes place and orientation; NULL: it is none, or a part of one. */
     const char *(*image_of)(hl_source *s, int64_t sample);
+    /* OPTIONAL: samples are windows of a scan. */
+    void (*place_of)(hl_source *s, int64_t sample, hl_window_place *place);
+    /* OPTIONAL: a number of each sample, out [samples], such as its dose. HALO_ERR_FORMAT where it has none of that name. */
+    halo_status (*column)(hl_source *s, const char *name, double *out);
     /* OPTIONAL: D H W of a sample, after cropping; NULL: all have those of hl_source.box. */
     void (*extents)(hl_source *s, int64_t sample, int64_t ext[3]);
     /* OPTIONAL: of a sample's voxels, D H W, in mm as a rule. */
@@ -92,6 +103,8 @@ typedef struct hl_array_options {
     hl_map columns, range;  /* which columns are targets, and what is stored as -1 and +1 */
     int order;              /* of the files that a table's rows belong to: hl_file_order */
     bool classes;           /* targets are class numbers: they stay as they are */
+    hl_words scan_window, scan_stride, detector_crop, detector_bin; /* of a scan, whose axes are sy, sx, h, w: one or two numbers each, or none */
+    bool unit_dose;         /* each window over its mean */
     const hl_target *like;  /* [likes] of the training data: ranges that are measured are theirs, by name; NULL: measured here */
     int likes;
     int64_t expect[4];      /* C D H W that the network takes, for errors; 0: any */
@@ -258,6 +271,8 @@ halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t
 /* Begins the next sample, of extents D H W where they are not those of all (NULL); an HDF5 file can have one extent only. Then its cells, box by box (C D H W), in any order. */
 halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group, const int64_t ext[3]);
 halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64_t ext[4], const float *prediction);
+/* Where the sample that was begun last lies in its scan: `scan_offset` [sample, 2], and its pixel sizes as attributes of the prediction. All samples have it, or none. */
+halo_status hl_volumes_place(hl_volumes *volumes, const hl_window_place *place);
 /*
  * Or as NIfTI images, each in the place of its scan: hl_volumes_create_images makes the directory, hl_volumes_add takes the scan's path for the id and writes the volume before as
  * CASE.nii.gz; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.

@@ -35,6 +35,7 @@ libhalo_core_la_SOURCES += \
 	src/io/resampled.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
+	src/io/scan_windows.c src/io/scan_windows.h \
 	src/io/scans.h src/io/scans_find.c src/io/scans_pack.c \
 	src/io/source.c \
 	src/io/synthetic.c \

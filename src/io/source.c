@@ -2,6 +2,7 @@
 /* source.c -- which format a path holds, and what the formats share. */
 #include "io/array_files.h"
 #include "io/cells.h"
+#include "io/scan_windows.h"
 #include "io/known.h"
 #include "io/source.h"
 #include "base/file.h"
@@ -20,6 +21,7 @@ static const struct format {
 } formats[] = {{"cosmouniverse", "full", hl_universe_open},
                {"halo", "x", hl_halo_open},
                {"arrays", NULL, hl_arrays_open},
+               {"scan", NULL, hl_scan_windows_open},
                {"synthetic", NULL, hl_synthetic_open}};
 
 static halo_status unknown_format(halo_context *ctx, const char *name)
@@ -101,6 +103,7 @@ halo_status hl_source_open(halo_context *ctx, const hl_source_options *o, hl_sou
     if (!open && strcmp(format, "auto") != 0) return unknown_format(ctx, format);
     if (open != hl_synthetic_open && (!o->path || !*o->path))
         return hl_fail(ctx, HALO_ERR_USAGE, "no data: neither a path nor synthetic");
+    if (!open && o->array && hl_names_scan(&o->array->x_axes)) open = hl_scan_windows_open;
     if (!open) HL_TRY(detect(ctx, o, &open));
     hl_source *s;
     HL_TRY(open(ctx, o, &s));

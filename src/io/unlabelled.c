@@ -44,6 +44,12 @@ static const char *image_of(hl_source *s, int64_t sample)
     return volumes->ops->image_of ? volumes->ops->image_of(volumes, sample) : NULL;
 }
 
+static void place_of(hl_source *s, int64_t sample, hl_window_place *place)
+{
+    hl_source *volumes = ((unlabelled *)s)->volumes;
+    volumes->ops->place_of(volumes, sample, place);
+}
+
 static void extents(hl_source *s, int64_t sample, int64_t ext[3])
 {
     hl_source_extents(((unlabelled *)s)->volumes, sample, ext);
@@ -57,12 +63,14 @@ static void close_both(hl_source *s)
 
 static const hl_source_ops ops = {.name = "unlabelled", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of, .extents = extents};
 
+static const hl_source_ops scan_ops = {.name = "unlabelled scan", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .extents = extents, .place_of = place_of};
+
 halo_status hl_unlabelled_open(hl_source *volumes, const hl_source_options *o, hl_source **source)
 {
     unlabelled *u;
     HL_BUG_UNLESS(volumes->info.targets == 0 && o->labels > 0);
     HL_TRY(hl_calloc(volumes->ctx, 1, sizeof(*u), "a data set", &u));
-    u->base.ops = &ops;
+    u->base.ops = volumes->ops->place_of ? &scan_ops : &ops;
     u->base.ctx = volumes->ctx;
     u->base.info = volumes->info;
     u->base.info.target = NULL;

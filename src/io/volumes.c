@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/str.h"
 
+#include <stdio.h>
+
 struct hl_volumes {
     halo_context *ctx;
     char *directory; /* of images; NULL: an HDF5 file */
@@ -23,6 +25,9 @@ struct hl_volumes {
     char **id;
     int64_t *group;
     size_t id_cap, group_cap;
+    hl_window_place place; /* of the last sample, where samples are windows of a scan */
+    int64_t *offset;     /* [samples, 2], or NULL */
+    size_t offset_cap;
 };
 
 static const hl_number float32_number = {'f', 4}, int64_number = {'i', 8};
@@ -223,9 +228,36 @@ halo_status hl_volumes_put(hl_volumes *v, const int64_t lo[4], const int64_t ext
     return hl_h5_put_box(v->out, v->rows, float32_number, lo, ext, prediction);
 }
 
+halo_status hl_volumes_place(hl_volumes *v, const hl_window_place *place)
+{
+    HL_TRY(hl_grow(v->ctx, &v->offset, &v->offset_cap, 2 * (size_t)v->samples, sizeof(*v->offset), "scan offsets"));
+    memcpy(v->offset + 2 * (v->samples - 1), place->offset, sizeof(place->offset));
+    v->place = *place;
+    return HALO_OK;
+}
+
+static halo_status put_sizes(hl_volumes *v, const char *name, const double size[2], const char *units)
+{
+    char with[64];
+    if (size[0] == 0 || size[1] == 0) return HALO_OK;
+    HL_TRY(hl_h5_put_attr(v->out, "/prediction", name, (hl_number){'f', 8}, 2, size));
+    snprintf(with, sizeof(with), "%s_units", name);
+    return *units ? hl_h5_put_attr_strings(v->out, "/prediction", with, -1, &units) : HALO_OK;
+}
+
+static halo_status put_places(hl_volumes *v)
+{
+    const int64_t dim[2] = {v->samples, 2};
+    if (!v->offset) return HALO_OK;
+    HL_TRY(hl_h5_put(v->out, "/scan_offset", int64_number, 2, dim, v->offset));
+    HL_TRY(put_sizes(v, "scan_pixel_size", v->place.step, v->place.step_units));
+    return put_sizes(v, "detector_pixel_size", v->place.pixel, v->place.pixel_units);
+}
+
 static halo_status finish(hl_volumes *v)
 {
     if (v->directory) return write_images(v);
+    HL_TRY(put_places(v));
     HL_TRY(hl_h5_put_strings(v->out, "/id", v->samples, (const char *const *)v->id));
     return hl_h5_put(v->out, "/group", int64_number, 1, &v->samples, v->group);
 }
@@ -242,6 +274,7 @@ halo_status hl_volumes_close(hl_volumes *v, bool commit)
     for (int64_t i = 0; i < v->samples; i++) free(v->id[i]);
     free(v->id);
     free(v->group);
+    free(v->offset);
     free(v->directory);
     free(v->target);
     free(v->scan);

@@ -34,7 +34,9 @@ void hl_run_arrays(hl_run *run, hl_array_options *out)
     *out = (hl_array_options){.x = set->data.x.path, .y = set->data.y.path, .x_axes = set->data.x.axes, .y_axes = set->data.y.axes, .periodic = set->data.x.periodic,
                               .y_from = set->data.y.from, .table = set->data.targets.file, .columns = set->data.targets.columns, .range = set->data.targets.range,
                               .order = set->data.targets.order, .classes = hl_loss_of_classes((halo_loss)set->loss),
-                              .like = first ? first->info.target : set->like, .likes = first ? first->info.targets : set->likes};
+                              .like = first ? first->info.target : set->like, .likes = first ? first->info.targets : set->likes,
+                              .scan_window = set->data.scan_window, .scan_stride = set->data.scan_stride, .detector_crop = set->data.detector_crop, .detector_bin = set->data.detector_bin,
+                              .unit_dose = set->data.unit_dose};
     if (!set->data.synthetic) expect(run, out->expect);
 }
 

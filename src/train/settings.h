@@ -80,6 +80,8 @@ typedef struct hl_settings {
             hl_words axes;
             bool periodic; /* of x alone */
         } x, y;
+        hl_words scan_window, scan_stride, detector_crop, detector_bin; /* of data.x, when its axes are those of a scan */
+        bool unit_dose;
         struct {
             char file[HL_TEXT_MAX];
             hl_map columns, range;

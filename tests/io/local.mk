@@ -31,6 +31,12 @@ tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
 # Fuzz targets and what they begin with; .ci/full runs each for a minute
 EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/nifti.c tests/fuzz/layout.c tests/fuzz/corpus
 
+# Diffraction scans
+check_PROGRAMS += tests/io/scan_windows.test
+TESTS += tests/io/scan_windows.test
+TESTS_FAST += tests/io/scan_windows.test
+tests_io_scan_windows_test_SOURCES = tests/io/scan_windows.c
+
 # Medical images
 check_PROGRAMS += tests/io/nifti.test tests/io/public_nifti.test
 TESTS += tests/io/nifti.test tests/io/public_nifti.test
