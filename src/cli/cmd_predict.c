@@ -106,32 +106,6 @@ static bool makes_images(const output *o, hl_source *source)
     return images && !(given && (ends_with(given, ".h5") || ends_with(given, ".hdf5")));
 }
 
-static halo_status begin_plots(output *o, const hl_run *run, hl_source *source)
-{
-    const char *directory = hl_option_text(o->inv, "plot");
-    if (!directory) return HALO_OK;
-    if (!hl_target_volumes(&source->info)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for networks that end in a volume");
-    if (hl_run_patches(&run->set)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for volumes of one size, not for 'data.patch'");
-#ifdef HAVE_FFTW
-    int64_t most = hl_given(o->inv, "plots") ? strtoll(hl_option_text(o->inv, "plots"), NULL, 10) : 8;
-    return o->inv->ctx->rank == 0 ? hl_plotter_open(o->inv->ctx, directory, most, source, &o->plotter) : HALO_OK;
-#else
-    return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' needs a build with FFTW");
-#endif
-}
-
-static halo_status end_plots(output *o, bool write)
-{
-    struct hl_plotter *plotter = o->plotter;
-    o->plotter = NULL;
-#ifdef HAVE_FFTW
-    return hl_plotter_close(plotter, write);
-#else
-    (void)plotter, (void)write;
-    return HALO_OK;
-#endif
-}
-
 /* One HDF5 file holds volumes of the same extents. */
 static halo_status check_extents(hl_source *source)
 {
