@@ -3,10 +3,15 @@
 #include "cli/commands.h"
 #include "cli/restore.h"
 #include "base/file.h"
+#ifdef HAVE_FFTW
+#include "cli/predict_plot.h"
+#endif
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
     {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images a directory, default predictions"},
+    {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG"},
+    {.name = "plots", .type = HL_OPT_INT, .arg = "N", .help = "of so many samples; default: 8"},
 };
 
 /* Where predictions go: a table in memory for numbers, a file that grows for volumes. Of rank 0. */
@@ -15,6 +20,7 @@ typedef struct output {
     char *path;
     hl_str text;
     hl_volumes *volumes;
+    struct hl_plotter *plotter; /* NULL: none */
     bool images;     /* each volume as an image in the place of its scan */
     bool any;        /* volumes have extents of their own */
     int64_t sample;  /* that is being written */
@@ -77,6 +83,9 @@ static halo_status box(void *user, hl_source *source, const hl_prediction *p)
     output *o = user;
     int64_t cells = p->ext[1] * p->ext[2] * p->ext[3];
     HL_TRY(begin_volume(o, source, p->sample));
+#ifdef HAVE_FFTW
+    if (o->plotter) HL_TRY(hl_plotter_box(o->plotter, p));
+#endif
     HL_TRY(hl_grow(source->ctx, &o->physical, &o->room, (size_t)(p->ext[0] * cells), sizeof(float), "a predicted volume"));
     for (int64_t i = 0; i < p->ext[0] * cells; i++)
         o->physical[i] = (float)hl_physical(&source->info.target[p->lo[0] + i / cells], (double)p->value[i]);
@@ -106,6 +115,32 @@ static bool makes_images(const output *o, hl_source *source)
     return images && !(given && (ends_with(given, ".h5") || ends_with(given, ".hdf5")));
 }
 
+static halo_status begin_plots(output *o, const hl_run *run, hl_source *source)
+{
+    const char *directory = hl_option_text(o->inv, "plot");
+    if (!directory) return HALO_OK;
+    if (!hl_target_volumes(&source->info)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for networks that end in a volume");
+    if (hl_run_patches(&run->set)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for volumes of one size, not for 'data.patch'");
+#ifdef HAVE_FFTW
+    int64_t most = hl_given(o->inv, "plots") ? strtoll(hl_option_text(o->inv, "plots"), NULL, 10) : 8;
+    return o->inv->ctx->rank == 0 ? hl_plotter_open(o->inv->ctx, directory, most, source, &o->plotter) : HALO_OK;
+#else
+    return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' needs a build with FFTW");
+#endif
+}
+
+static halo_status end_plots(output *o, bool write)
+{
+    struct hl_plotter *plotter = o->plotter;
+    o->plotter = NULL;
+#ifdef HAVE_FFTW
+    return hl_plotter_close(plotter, write);
+#else
+    (void)plotter, (void)write;
+    return HALO_OK;
+#endif
+}
+
 /* One HDF5 file holds volumes of the same extents. */
 static halo_status check_extents(hl_source *source)
 {
@@ -129,6 +164,7 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
     const hl_source_info *info = &source->info;
     bool volumes = hl_target_volumes(info);
     o->images = makes_images(o, source);
+    HL_TRY(begin_plots(o, run, source));
     HL_TRY(out_path(o->inv, run, o->images ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
     if (hl_run_patches(&run->set) && !o->images) HL_TRY(check_extents(source));
     if (run->ctx->rank != 0) return HALO_OK;
@@ -150,6 +186,7 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
 static halo_status end(output *o)
 {
     halo_context *ctx = o->inv->ctx;
+    HL_TRY(end_plots(o, true));
     hl_volumes *volumes = o->volumes;
     o->volumes = NULL;
     if (ctx->rank != 0) return HALO_OK;
@@ -179,6 +216,7 @@ static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
     HL_GOTO(st, hl_agree(inv->ctx, end(&o)), drop);
     if (print(inv, &o, &e) != HL_EXIT_OK) st = HALO_ERR_IO;
 drop:
+    (void)end_plots(&o, false);
     (void)hl_volumes_close(o.volumes, false);
     hl_evaluation_free(&e);
     free(o.physical);

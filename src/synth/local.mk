@@ -44,5 +44,5 @@ libhalo_synth_la_SOURCES += \
 	src/synth/universes.c src/synth/universes.h \
 	src/synth/universes_keys.c
 
-halo_SOURCES += src/cli/cmd_synth.c
+halo_SOURCES += src/cli/cmd_synth.c src/cli/predict_plot.c src/cli/predict_plot.h
 endif

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of the program
 EXTRA_DIST += tests/cli/lib.sh
-dist_check_SCRIPTS += tests/cli/usage.test tests/cli/train.test tests/cli/volumes.test tests/cli/classes.test tests/cli/examples.test
-TESTS += tests/cli/usage.test tests/cli/train.test tests/cli/volumes.test tests/cli/classes.test tests/cli/examples.test
+dist_check_SCRIPTS += tests/cli/diffraction.test tests/cli/usage.test tests/cli/train.test tests/cli/volumes.test tests/cli/classes.test tests/cli/examples.test
+TESTS += tests/cli/diffraction.test tests/cli/usage.test tests/cli/train.test tests/cli/volumes.test tests/cli/classes.test tests/cli/examples.test
 TESTS_FAST += tests/cli/usage.test tests/cli/volumes.test tests/cli/classes.test
 # What inspect --verify says
 dist_check_SCRIPTS += tests/cli/verify.test tests/cli/pitfalls.test

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* predict_plot.c -- see predict_plot.h. A cell becomes a square of pixels, so that the longer side of a panel has about 256; colours run from black over violet and orange to yellow between the least and the largest value. */
+#include "cli/predict_plot.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "io/convert.h"
+#include "synth/png.h"
+
+enum { PANELS = 3, GAP = 8, SIDE = 256, RAMP = 240, WHITE = 255 };
+
+typedef struct panel {
+    int64_t ext[2];
+    float *value; /* [H, W]; NULL: left out */
+    int scale;    /* pixels of a cell */
+} panel;
+
+struct hl_plotter {
+    halo_context *ctx;
+    char *directory;
+    hl_source *source;
+    int64_t most, made, sample;
+    panel prediction;
+};
+
+halo_status hl_plotter_open(halo_context *ctx, const char *directory, int64_t most, hl_source *source, hl_plotter **plotter)
+{
+    hl_plotter *p;
+    const int64_t *e = source->info.target_ext;
+    HL_TRY(hl_make_dirs(ctx, directory));
+    HL_TRY(hl_calloc(ctx, 1, sizeof(*p), "a picture", &p));
+    *p = (hl_plotter){.ctx = ctx, .source = source, .most = most, .sample = -1, .prediction = {.ext = {e[1], e[2]}}};
+    halo_status st = hl_strdup(ctx, directory, &p->directory);
+    if (st == HALO_OK) st = hl_calloc(ctx, (size_t)(e[1] * e[2]), sizeof(float), "a picture", &p->prediction.value);
+    if (st == HALO_OK) *plotter = p;
+    else (void)hl_plotter_close(p, false);
+    return st;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- drawing */
+
+static void range_of(const panel *p, double range[2])
+{
+    for (int64_t i = 0; p->value && i < p->ext[0] * p->ext[1]; i++) {
+        if (!isfinite(p->value[i])) continue;
+        range[0] = fmin(range[0], (double)p->value[i]);
+        range[1] = fmax(range[1], (double)p->value[i]);
+    }
+}
+
+static void draw(const panel *p, const double range[2], uint8_t *pixel, int64_t width, int64_t left)
+{
+    double span = range[1] > range[0] ? range[1] - range[0] : 1;
+    for (int64_t y = 0; y < p->ext[0] * p->scale; y++)
+        for (int64_t x = 0; x < p->ext[1] * p->scale; x++) {
+            double v = ((double)p->value[y / p->scale * p->ext[1] + x / p->scale] - range[0]) / span;
+            pixel[(y + GAP) * width + left + x] = isfinite(v) ? (uint8_t)((RAMP - 1) * fmin(fmax(v, 0), 1)) : WHITE;
+        }
+}
+
+static void make_palette(uint8_t palette[256][3])
+{
+    memset(palette, 255, 256 * 3);
+    for (int i = 0; i < RAMP; i++) {
+        double t = (double)i / (RAMP - 1);
+        palette[i][0] = (uint8_t)(255 * fmin(1, 1.6 * t));
+        palette[i][1] = (uint8_t)(255 * t * t);
+        palette[i][2] = (uint8_t)(255 * (t < 0.5 ? 1.4 * t * (1 - t) : 0.7 * (1 - t)));
+    }
+}
+
+/* Input, truth, prediction. */
+static halo_status write_panels(hl_plotter *o, panel p[PANELS])
+{
+    int64_t width = GAP, height = 0;
+    double own[2] = {INFINITY, -INFINITY}, shared[2] = {INFINITY, -INFINITY};
+    uint8_t palette[256][3], *pixel;
+    char path[1024];
+    for (int i = 0; i < PANELS; i++) {
+        p[i].scale = (int)hl_max64(1, SIDE / hl_max64(p[i].ext[0], p[i].ext[1]));
+        if (!p[i].value) continue;
+        width += p[i].ext[1] * p[i].scale + GAP;
+        height = hl_max64(height, p[i].ext[0] * p[i].scale + 2 * GAP);
+        range_of(&p[i], i == 0 ? own : shared);
+    }
+    HL_TRY(hl_calloc(o->ctx, (size_t)(width * height), 1, "a picture", &pixel));
+    memset(pixel, WHITE, (size_t)(width * height));
+    for (int64_t i = 0, left = GAP; i < PANELS; i++) {
+        if (!p[i].value) continue;
+        draw(&p[i], i == 0 ? own : shared, pixel, width, left);
+        left += p[i].ext[1] * p[i].scale + GAP;
+    }
+    make_palette(palette);
+    snprintf(path, sizeof(path), "%.900s/%06" PRId64 ".png", o->directory, o->sample);
+    halo_status st = hl_png_write(o->ctx, path, (int)width, (int)height, pixel, palette);
+    free(pixel);
+    return st;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- samples */
+
+static halo_status read_input(hl_plotter *o, panel *p)
+{
+    const hl_source_info *i = &o->source->info;
+    const int64_t plane = i->ext[2] * i->ext[3], cells = i->ext[1] * plane;
+    const hl_number type = hl_dtype_number(i->dtype);
+    char *raw;
+    *p = (panel){.ext = {i->ext[2], i->ext[3]}};
+    HL_TRY(hl_calloc(o->ctx, (size_t)(i->ext[0] * cells), hl_dtype_size(i->dtype), "a sample", &raw));
+    halo_status st = hl_source_read(o->source, o->sample, NULL, raw, NULL, NULL);
+    if (st == HALO_OK) st = hl_calloc(o->ctx, (size_t)plane, sizeof(float), "a picture", &p->value);
+    int64_t channel = i->ext[0] / 2, side = (int64_t)sqrt((double)i->ext[0]);
+    if (side > 1 && side % 2 == 0 && side * side == i->ext[0]) channel += side / 2; /* of a scan, row by row */
+    if (st == HALO_OK) hl_convert(type, raw + ((size_t)(channel * cells) + (size_t)(i->ext[1] / 2 * plane)) * (size_t)type.bytes, 1, HALO_F32, p->value, plane);
+    free(raw);
+    return st;
+}
+
+static halo_status read_truth(hl_plotter *o, panel *p)
+{
+    const hl_source_info *i = &o->source->info;
+    const int64_t plane = i->target_ext[1] * i->target_ext[2];
+    float *y;
+    *p = (panel){.ext = {i->target_ext[1], i->target_ext[2]}};
+    if (i->unlabelled) return HALO_OK;
+    HL_TRY(hl_calloc(o->ctx, (size_t)hl_target_values(i), sizeof(*y), "targets", &y));
+    halo_status st = hl_source_read(o->source, o->sample, NULL, NULL, NULL, y);
+    if (st == HALO_OK) st = hl_calloc(o->ctx, (size_t)plane, sizeof(float), "a picture", &p->value);
+    if (st == HALO_OK) memcpy(p->value, y + i->target_ext[0] / 2 * plane, (size_t)plane * sizeof(*y));
+    free(y);
+    return st;
+}
+
+static halo_status write_sample(hl_plotter *o)
+{
+    panel p[PANELS] = {{{0}, NULL, 1}};
+    if (o->sample < 0) return HALO_OK;
+    halo_status st = read_input(o, &p[0]);
+    if (st == HALO_OK) st = read_truth(o, &p[1]);
+    p[2] = o->prediction;
+    if (st == HALO_OK) st = write_panels(o, p);
+    free(p[0].value);
+    free(p[1].value);
+    o->made++;
+    o->sample = -1;
+    return st;
+}
+
+halo_status hl_plotter_box(hl_plotter *o, const hl_prediction *p)
+{
+    int64_t middle = o->source->info.target_ext[0] / 2 - p->lo[1];
+    if (p->sample != o->sample) {
+        HL_TRY(write_sample(o));
+        if (o->made >= o->most) return HALO_OK;
+        o->sample = p->sample;
+    }
+    if (p->lo[0] > 0 || middle < 0 || middle >= p->ext[1]) return HALO_OK;
+    for (int64_t h = 0; h < p->ext[2]; h++)
+        memcpy(o->prediction.value + (p->lo[2] + h) * o->prediction.ext[1] + p->lo[3], p->value + (middle * p->ext[2] + h) * p->ext[3], (size_t)p->ext[3] * sizeof(float));
+    return HALO_OK;
+}
+
+halo_status hl_plotter_close(hl_plotter *o, bool write)
+{
+    if (!o) return HALO_OK;
+    halo_status st = write ? write_sample(o) : HALO_OK;
+    free(o->directory);
+    free(o->prediction.value);
+    free(o);
+    return st;
+}
