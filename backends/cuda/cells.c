@@ -74,11 +74,12 @@ void hl_cuda_cells(const int64_t ext[HALO_DIMS], const int64_t *const *stride, i
     for (int k = 0; k < c->dims; k++) prepare_division(c, k);
 }
 
-void hl_cuda_places(const int64_t ext[HALO_DIMS], hl_cells *c)
+void hl_cuda_places(halo_layout layout, const int64_t ext[HALO_DIMS], hl_cells *c)
 {
-    *c = (hl_cells){.total = 1, .dims = HALO_DIMS};
+    static const int plain[HALO_DIMS] = {HALO_N, HALO_C, HALO_D, HALO_H, HALO_W}, last[HALO_DIMS] = {HALO_N, HALO_D, HALO_H, HALO_W, HALO_C};
+    *c = (hl_cells){.total = 1, .dims = HALO_DIMS, .last = layout == HALO_NDHWC};
     for (int k = 0; k < HALO_DIMS; k++) {
-        c->ext[k] = ext[k];
+        c->ext[k] = ext[(c->last ? last : plain)[k]];
         c->total *= ext[k];
     }
     c->few = c->total < INT32_MAX;

@@ -17,6 +17,7 @@ typedef struct hl_cells {
     int64_t total, ext[HL_CELL_DIMS], stride[HL_CELL_OPERANDS][HL_CELL_DIMS];
     uint32_t multiplier[HL_CELL_DIMS], shift[HL_CELL_DIMS];
     int dims, few; /* few: below 2^31 cells */
+    int last;      /* places: n d h w c, else n c d h w */
 } hl_cells;
 
 /* A tensor at its first cell, for kernels that go by coordinates: extents and element strides in n c d h w. */

@@ -177,7 +177,7 @@ static void moves(const part *t, const geometry *g, bool accumulate, hl_conv_pie
     for (int k = 0; k < 3; k++) p->move_at += lo[k] * t->near_stride[HALO_D + k];
     *m = t->data ? (hl_window_copy){.from = scratch, .to = operand, .accumulate = accumulate} : (hl_window_copy){.from = operand, .to = scratch};
     for (int k = 0; k < 3; k++) m->shift[HALO_D + k] = t->data ? -g->a[k].near : g->a[k].near - lo[k];
-    hl_cuda_places(m->to.ext, &m->places);
+    hl_cuda_places(t->near.layout, m->to.ext, &m->places);
 }
 
 /* The far side's cells, all of which are there. */
@@ -189,7 +189,7 @@ static void packs(const part *t, const geometry *g, hl_conv_piece *p)
     memcpy(m->from.stride, t->far_stride, sizeof(m->from.stride));
     memcpy(m->to.ext, g->far_ext, sizeof(m->to.ext));
     memcpy(m->to.stride, g->far_stride, sizeof(m->to.stride));
-    hl_cuda_places(m->to.ext, &m->places);
+    hl_cuda_places(t->near.layout, m->to.ext, &m->places);
     p->pack_at = p->far_at;
     p->far_at = 0;
     p->far_elements = reach(g->far_ext, g->far_stride);

@@ -102,7 +102,7 @@ static void prepare(conv_pool_plan *p, const halo_op_desc *d, const halo_op_desc
     if (hl_has(d, HALO_AUX)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_AUX], &p->pool.aux));
     memcpy(ext, d->t[HALO_Y].ext, sizeof(ext));
     ext[HALO_N] = p->samples;
-    hl_cuda_places(ext, &p->pool.places);
+    hl_cuda_places(d->t[HALO_Y].layout, ext, &p->pool.places);
 }
 
 static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)

@@ -117,8 +117,8 @@ int64_t hl_cuda_first(const halo_operand *op);
 bool hl_cuda_view(const halo_operand *op, hl_view *v);
 /* Cells of `ext`, ordered as operand 0 lies in memory. */
 void hl_cuda_cells(const int64_t ext[HALO_DIMS], const int64_t *const *stride, int operands, hl_cells *c);
-/* n c d h w as they are, w fastest: for kernels that go by coordinates. */
-void hl_cuda_places(const int64_t ext[HALO_DIMS], hl_cells *c);
+/* For kernels that go by coordinates: neighbours in memory are neighbours in number, w fastest, or c where the layout has channels last. */
+void hl_cuda_places(halo_layout layout, const int64_t ext[HALO_DIMS], hl_cells *c);
 /* Of the box of op[0], for operands of equal extents; false when one is channel-blocked. */
 bool hl_cuda_cells_of(const halo_operand *const *op, int operands, hl_cells *c);
 extern const int64_t hl_cuda_channel[HALO_DIMS], hl_cuda_sample[HALO_DIMS];

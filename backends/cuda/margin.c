@@ -36,7 +36,7 @@ static void add_part(margin_plan *p, const int64_t lo[3], const int64_t hi[3])
             m->mode[k][side] = (int)d->margin_mode[k][side];
         }
     }
-    hl_cuda_places(ext, &m->places);
+    hl_cuda_places(y->layout, ext, &m->places);
     HL_BUG_UNLESS(hl_cuda_strides(y, m->stride));
     p->parts++;
 }

@@ -42,7 +42,7 @@ static halo_status make(halo_device *dev, const halo_op_desc *d, halo_role x, ha
     }
     HL_BUG_UNLESS(hl_cuda_view(&d->t[x], &p->x) && hl_cuda_view(&d->t[y], &p->y));
     if (hl_has(d, HALO_AUX)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_AUX], &p->aux));
-    hl_cuda_places(d->t[over].ext, &p->places);
+    hl_cuda_places(d->t[over].layout, d->t[over].ext, &p->places);
     *out = (halo_plan *)p;
     return HALO_OK;
 }
@@ -160,7 +160,7 @@ static halo_status act_plan(halo_device *dev, const halo_op_desc *d, const halo_
     HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_DX], &p->p.z) && hl_cuda_view(&d->t[HALO_DY], &p->dy));
     if (hl_has(d, HALO_Y)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_Y], &p->p.y));
     if (hl_has(d, HALO_AUX)) HL_BUG_UNLESS(hl_cuda_view(&d->t[HALO_AUX], &p->p.aux));
-    hl_cuda_places(d->t[HALO_DX].ext, &p->p.places);
+    hl_cuda_places(d->t[HALO_DX].layout, d->t[HALO_DX].ext, &p->p.places);
     *out = (halo_plan *)p;
     return HALO_OK;
 }

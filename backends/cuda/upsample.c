@@ -24,7 +24,7 @@ static bool geometry_of(const halo_op_desc *d, halo_role x, halo_role y, halo_ro
         u->lo[a] = -yo->margin[a][0];
         u->hi[a] = yo->ext[HALO_D + a] + yo->margin[a][1];
     }
-    hl_cuda_places(d->t[over].ext, &u->places);
+    hl_cuda_places(d->t[over].layout, d->t[over].ext, &u->places);
     return hl_cuda_view(xo, &u->x) && hl_cuda_view(yo, &u->y);
 }
 

@@ -89,9 +89,13 @@ struct hl_place {
 static __device__ inline hl_place hl_place_of(const hl_cells &c, int64_t i)
 {
     hl_place p;
+    int64_t at[HL_CELL_DIMS];
 #pragma unroll
-    for (int k = HL_CELL_DIMS - 1; k > 0; k--) p.i[k] = hl_split(c, k, i);
+    for (int k = HL_CELL_DIMS - 1; k > 0; k--) at[k] = hl_split(c, k, i);
     p.i[0] = i;
+    p.i[1] = c.last ? at[4] : at[1];
+#pragma unroll
+    for (int k = 2; k < HL_CELL_DIMS; k++) p.i[k] = c.last ? at[k - 1] : at[k];
     return p;
 }
 
