@@ -85,6 +85,8 @@ static int print_json(hl_invocation *inv, hl_run *run, const hl_figures *figures
     hl_json_int(&j, "loader_bytes", hl_run_loader_bytes(run));
     hl_json_int(&j, "reorders", info.reorders);
     hl_json_int(&j, "references", info.references);
+    hl_json_int(&j, "concat_joined", info.joined);
+    hl_json_int(&j, "concat_copied", info.copied);
     if (inv->given[MEMORY]) add_memory(&j, run->train);
     hl_ops_json(run->train, NULL, &j);
     hl_json_end_object(&j);

@@ -91,6 +91,10 @@ static void check_network(halo_network *net, const char *name, int most_slabs)
     trained with = train(net, &options, (hl_compile_switches){0}), without = train(net, &options, (hl_compile_switches){.no_views = true});
     tap_ok(copies(with.program) == 0 && with.info.copied == 0 && with.info.joined == copies(without.program) && with.info.joined > 0, "%s: all of %d pieces are written where they are joined", name,
            with.info.joined);
+    hl_str text = {0};
+    check_status(ctx, hl_program_print(with.program, &text), name);
+    tap_ok(strstr(text.s, "pieces written where they are joined, 0 copied"), "%s: explain says so", name);
+    hl_str_free(&text);
     tap_ok(same_bits(&with, &without), "%s: the bits of a program that copies", name);
     tap_ok(with.info.activation_bytes < without.info.activation_bytes, "%s: %.2f of the memory for activations", name, (double)with.info.activation_bytes / (double)without.info.activation_bytes);
     end(&without);
