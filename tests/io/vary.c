@@ -2,6 +2,9 @@
 /* Random changes of samples and resampling: what is turned by nothing stays, turns and factors are those that are asked for, parts of a patch agree bit by bit, classes stay classes. */
 #include "tests/io/npytest.h"
 #include "io/cutter.h"
+#include "io/array.h"
+#include "io/nifti.h"
+#include "io/scans.h"
 #include "io/source.h"
 
 enum { N = 16 };
@@ -136,8 +139,97 @@ static void grays(halo_context *ctx, hl_source *s)
     tap_ok(seen > 40 && seen < 80 && low < 1 && high > 7 && high < 8.5, "noise of up to 8 in a share of 0.3: %d of 200, deviations %.2f to %.2f", seen, low, high);
 }
 
+#ifdef HAVE_NIFTI
+enum { D = 9, H = 8, W = 7 };
+
+/* A scan whose voxels are 3 x 2 x 1 apart, and its mask. */
+static void write_scan(halo_context *ctx)
+{
+    const int64_t ext[3] = {D, H, W};
+    const double spacing[3] = {3, 2, 1};
+    int16_t v[D * H * W];
+    uint8_t m[D * H * W];
+    hl_nifti n;
+    for (int i = 0; i < D * H * W; i++) v[i] = (int16_t)(i * 7919 % 1000), m[i] = (uint8_t)(i * 7919 % 3);
+    MUST(hl_nifti_make(ctx, ext, spacing, &n));
+    MUST(hl_nifti_write(ctx, in_dir("scan.nii"), &n, (hl_number){'i', 2}, v));
+    MUST(hl_nifti_write(ctx, in_dir("mask.nii.gz"), &n, (hl_number){'u', 1}, m));
+    hl_nifti_free(&n);
+}
+
+/* The same as what is packed at a spacing, in whatever boxes it is read. */
+static void resampled(halo_context *ctx, double spacing)
+{
+    hl_scans scans;
+    hl_scans_packed r;
+    hl_source *packed = NULL, *s = NULL;
+    MUST(hl_scans_find(ctx, in_dir("scan.nii"), in_dir("mask.nii.gz"), &scans));
+    MUST(hl_scans_pack(&scans, &(hl_scan_packing){.spacing = {spacing, spacing, spacing}}, in_dir("packed.h5"), &r));
+    hl_scans_free(&scans);
+    char from[1024];
+    snprintf(from, sizeof(from), "%s", in_dir("mask.nii.gz"));
+    hl_array_options a = {.x = "", .y = "", .y_from = from, .table = "", .classes = true};
+    MUST(hl_source_open(ctx, &(hl_source_options){.path = in_dir("packed.h5")}, &packed));
+    MUST(hl_source_open(ctx, &(hl_source_options){.path = in_dir("scan.nii"), .array = &a, .patch = {4, 4, 4}, .spacing = {spacing, spacing, spacing}}, &s));
+    int64_t n[3], cells = packed->info.ext[1] * packed->info.ext[2] * packed->info.ext[3];
+    hl_source_extents(s, 0, n);
+    bool same = memcmp(n, packed->info.ext + 1, sizeof(n)) == 0;
+    float *x = calloc((size_t)cells, sizeof(*x)), *y = calloc((size_t)cells, sizeof(*y)), part[64], mask[64];
+    MUST(hl_source_read(packed, 0, NULL, x, NULL, y));
+    hl_cutter *c;
+    MUST(hl_cutter_create(s, &(hl_loader_options){.classes = 3}, &c));
+    for (int64_t d = 0; d < n[0] && same; d += 3)
+        for (int64_t h = 0; h < n[1]; h += 4)
+            for (int64_t w = 0; w < n[2]; w += 2) {
+                hl_cells box = {.lo = {d, h, w}, .ext = {hl_min64(3, n[0] - d), hl_min64(4, n[1] - h), hl_min64(2, n[2] - w)}};
+                MUST(hl_cutter_read(c, 0, &box, part, mask));
+                for (int64_t i = 0; i < box.ext[0] * box.ext[1] * box.ext[2]; i++) {
+                    int64_t at = ((d + i / (box.ext[1] * box.ext[2])) * n[1] + h + i / box.ext[2] % box.ext[1]) * n[2] + w + i % box.ext[2];
+                    same = same && fabsf(part[i] - x[at]) <= 1e-3f && mask[i] == y[at];
+                }
+            }
+    tap_ok(same, "resampled to %g it is what convert makes, box by box: %" PRId64 " x %" PRId64 " x %" PRId64, spacing, n[0], n[1], n[2]);
+    hl_cutter_destroy(c);
+    free(x);
+    free(y);
+    hl_source_close(packed);
+    hl_source_close(s);
+}
+
+/* Predictions at another spacing go back to the voxels of the scan. */
+static void back(halo_context *ctx)
+{
+    const hl_target target = {.name = "class", .low = NAN, .high = NAN, .mean = NAN, .std = NAN};
+    const int64_t ext[4] = {1, 18, 8, 4}, lo[4] = {0, 0, 0, 0}, start[3] = {0, 0, 0};
+    float v[18 * 8 * 4];
+    uint8_t out[D * H * W];
+    hl_volumes *volumes = NULL;
+    hl_array *a;
+    for (int i = 0; i < 18 * 8 * 4; i++) v[i] = (float)(i / 32 >= 8); /* from d = 8 of 18 on: 4 of 9 */
+    MUST(hl_volumes_create_images(ctx, in_dir("back"), ext, &target, &volumes));
+    hl_volumes_resample(volumes);
+    MUST(hl_volumes_add(volumes, in_dir("scan.nii"), 0, NULL));
+    MUST(hl_volumes_put(volumes, lo, ext, v));
+    MUST(hl_volumes_close(volumes, true));
+    MUST(hl_array_open(ctx, in_dir("back/scan.nii.gz"), "", NULL, &a));
+    bool good = a->dim[0] == D && a->dim[1] == H && a->dim[2] == W && a->type.kind == 'u';
+    if (good) MUST(hl_array_read(a, start, a->dim, out, sizeof(out)));
+    for (int i = 0; i < D * H * W && good; i++) good = out[i] == (i / (H * W) >= 4);
+    tap_ok(good, "and goes back to the voxels of its scan");
+    hl_array_close(a);
+}
+#endif
+
 static void spacings(halo_context *ctx)
 {
+#ifdef HAVE_NIFTI
+    write_scan(ctx);
+    resampled(ctx, 1);
+    resampled(ctx, 2.5);
+    back(ctx);
+#else
+    tap_skip("built without nifticlib");
+#endif
     hl_source *s = open_data(ctx), *r = NULL;
     fails_with(ctx, hl_resampled_open(s, (const double[3]){1, 1, 1}, &r), HALO_ERR_USAGE, "'data.spacing' is of NIfTI images", "a.npy' is not", "arrays without spacing");
     hl_source_close(s);
