@@ -334,6 +334,10 @@ typedef struct halo_trainer_options {
     int64_t batch; /* samples per step */
     halo_loss loss;
     double huber_delta;
+    const double *class_weights; /* losses of classes: [classes], copied; cross entropy then is sum w loss / sum w over a step's cells. NULL: 1 */
+    int classes;                 /* how many these are, 16 at most */
+    bool ignore;                 /* cells whose class number is ignore_label do not count */
+    int64_t ignore_label;
     halo_optimizer optimizer;
     halo_larc larc;
     double lr, momentum, beta1, beta2, epsilon, trust;

@@ -359,7 +359,7 @@ static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
     return HALO_OK;
 }
 
-static halo_status check_class_weights(halo_context *ctx, const hl_settings *s)
+halo_status hl_settings_check_classes(halo_context *ctx, const hl_settings *s)
 {
     double x, sum = 0;
     const char *unused = s->class_weights.n > 0 ? "class_weights" : s->ignore_label >= 0 ? "ignore_label" : NULL;
@@ -386,7 +386,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
-    HL_TRY(check_class_weights(ctx, s));
+    HL_TRY(hl_settings_check_classes(ctx, s));
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));

@@ -138,6 +138,9 @@ hl_zscore hl_settings_zscore(const hl_settings *s);
 /* Makes it [mean, std], of as many digits as are read back equal. */
 void hl_settings_set_zscore(hl_settings *s, double mean, double std);
 
+/* Whether class_weights and ignore_label mean anything: part of hl_settings_load. */
+halo_status hl_settings_check_classes(halo_context *ctx, const hl_settings *s);
+
 hl_keys hl_settings_keys(void);
 
 /* Defaults, then CONFIG (a YAML file, or the name of a zoo network), then each key=value. Checks that need more than one key are made here

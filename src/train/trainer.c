@@ -8,6 +8,8 @@
 #include "io/cells.h"
 #include "train/trainer.h"
 
+#include <stdio.h>
+
 static halo_context *context_of(const halo_trainer *t) { return t ? t->run.ctx : NULL; }
 
 /* What the table of keys cannot: -1 is its word for no clipping, 0 that of the options. */
@@ -18,6 +20,17 @@ static halo_status check(halo_context *ctx, const halo_trainer_options *o)
         if (o->spatial[k] < 0) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'spatial' is %" PRId64 ", must be 0 or more", o->spatial[k]);
     if (!(o->clip_norm >= 0)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'clip_norm' is %g, must be above 0, or 0 for none", o->clip_norm);
     return HALO_OK;
+}
+
+/* Weights of classes, and the label that does not count. */
+static halo_status set_classes(halo_context *ctx, const halo_trainer_options *o, hl_settings *set)
+{
+    set->class_weights.n = o->class_weights ? o->classes : 0;
+    set->ignore_label = o->ignore ? o->ignore_label : -1;
+    if (o->class_weights && (o->classes < 2 || o->classes > HL_WORDS_MAX)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'classes' is %d, must be 2 to %d", o->classes, HL_WORDS_MAX);
+    if (o->ignore && o->ignore_label < 0) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'ignore_label' is %" PRId64 ", must be 0 or more", o->ignore_label);
+    for (int k = 0; k < set->class_weights.n; k++) snprintf(set->class_weights.word[k], HL_WORD_MAX, "%.17g", o->class_weights[k]);
+    return hl_settings_check_classes(ctx, set);
 }
 
 /* The same settings in the words of a configuration, so that a checkpoint tells what made it. */
@@ -136,6 +149,7 @@ static halo_status settings_of(halo_trainer *t, const halo_trainer_options *opti
 {
     HL_TRY(hl_config_defaults(t->run.ctx, hl_settings_keys(), &t->run.set));
     to_settings(t->run.ctx, options, &t->run.set);
+    HL_TRY(set_classes(t->run.ctx, options, &t->run.set));
     return hl_config_check(t->run.ctx, hl_settings_keys(), &t->run.set, "halo_trainer_options");
 }
 

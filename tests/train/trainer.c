@@ -80,6 +80,52 @@ static void train_classes(halo_context *ctx, const halo_network *net, const floa
 }
 
 /* The same network with activations of 16 bits: it learns; in f16 the first steps overflow and change nothing. */
+static void refused(const halo_context *ctx, halo_status st, const char *words)
+{
+    const char *said = st == HALO_OK ? "(accepted)" : halo_error_message(ctx);
+    tap_ok(st == HALO_ERR_USAGE && strstr(said, words), "refused (%s): %s", words, said);
+}
+
+/* sum w loss / sum w over the cells [from, to) of samples, of logits [samples, 2, CELLS]; label 7 is none. */
+static double weighted_mean(const float *logit, const float *label, const double w[2], int from, int to)
+{
+    double sum = 0, weights = 0;
+    for (int s = from; s < to; s++)
+        for (int i = 0; i < CELLS; i++) {
+            int t = (int)label[s * CELLS + i];
+            double a = (double)logit[2 * s * CELLS + i], b = (double)logit[(2 * s + 1) * CELLS + i], own = t ? b : a;
+            if (t == 7) continue;
+            sum += w[t] * (log(exp(a) + exp(b)) - own);
+            weights += w[t];
+        }
+    return sum / weights;
+}
+
+/* A step's loss is the weighted mean over all its cells, an evaluation's the mean of those of samples. */
+static void weigh_classes(halo_context *ctx, const halo_network *net, const float *x)
+{
+    static float label[SAMPLES * CELLS], logit[SAMPLES * 2 * CELLS];
+    const double w[2] = {0.25, 3};
+    halo_trainer *t;
+    halo_trainer_options o = HALO_TRAINER_OPTIONS_INIT;
+    double step = NAN, mean = NAN, apart = 0;
+    o.batch = BATCH, o.loss = HALO_LOSS_CROSS_ENTROPY;
+    o.class_weights = w, o.classes = 2, o.ignore = true, o.ignore_label = 7;
+    for (int i = 0; i < SAMPLES * CELLS; i++) label[i] = i % 5 == i / CELLS ? 7 : x[i] > 0.3f + 0.1f * (float)(i / CELLS);
+    if (halo_trainer_create(ctx, net, &o, &t) != HALO_OK) tap_bail("trainer: %s", halo_error_message(ctx));
+    bool good = halo_trainer_predict(t, SAMPLES, x, logit) == HALO_OK && halo_trainer_evaluate(t, SAMPLES, x, label, &mean) == HALO_OK &&
+                halo_trainer_step(t, x, label, 0, &step) == HALO_OK;
+    double want = weighted_mean(logit, label, w, 0, BATCH);
+    for (int s = 0; s < SAMPLES; s++) apart += weighted_mean(logit, label, w, s, s + 1) / SAMPLES;
+    tap_ok(good && fabs(step - want) <= 1e-6 * want, "classes weighted, a label left out: the loss of a step is the weighted mean over its cells, %g", step);
+    tap_ok(good && fabs(mean - apart) <= 1e-6 * apart, "and that of an evaluation the mean of the samples' own, %g", mean);
+    halo_trainer_destroy(t);
+    o.classes = 1;
+    refused(ctx, halo_trainer_create(ctx, net, &o, &t), "'classes' is 1");
+    o.classes = 2, o.loss = HALO_LOSS_MSE;
+    refused(ctx, halo_trainer_create(ctx, net, &o, &t), "'class_weights' has no use");
+}
+
 static void train_short(halo_dtype type, const float *x, const float *y)
 {
     halo_context_options c = HALO_CONTEXT_OPTIONS_INIT;
@@ -107,12 +153,6 @@ static void train_short(halo_dtype type, const float *x, const float *y)
 }
 
 /* USAGE, and the message has `words`. */
-static void refused(const halo_context *ctx, halo_status st, const char *words)
-{
-    const char *said = st == HALO_OK ? "(accepted)" : halo_error_message(ctx);
-    tap_ok(st == HALO_ERR_USAGE && strstr(said, words), "refused (%s): %s", words, said);
-}
-
 static void check_null(halo_context *ctx, const halo_network *net, halo_trainer *t, const float *x, const float *y)
 {
     static float out[SAMPLES * 2 * CELLS];
@@ -235,6 +275,7 @@ int main(void)
     if (t) {
         train(t, x, y);
         train_classes(ctx, net, x);
+        weigh_classes(ctx, net, x);
         train_short(HALO_F16, x, y);
         train_short(HALO_BF16, x, y);
         check_null(ctx, net, t, x, y);
