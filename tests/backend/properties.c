@@ -751,6 +751,14 @@ static void test_upsample(void)
         trial_free(&t);
     }
     tap_ok(worst <= 1e-12, "upsampling backward is the adjoint of forward (%.1e)", worst);
+    double three[3] = {1, 2, 3}, six[6] = {0}, error = 0;
+    static const double want[6] = {1, 1.25, 1.75, 2.25, 2.75, 3}; /* PyTorch's interpolate, align_corners = false */
+    halo_op_desc d = {.kind = HALO_OP_UPSAMPLE_FWD, .window = {.kernel = {1, 1, 4}, .stride = {1, 1, 2}, .dilation = {1, 1, 1}, .pad_lo = {0, 0, 1}}};
+    d.t[HALO_X] = hl_operand_flat(HALO_F64, 3);
+    d.t[HALO_Y] = hl_operand_flat(HALO_F64, 6);
+    check_status(dev->ctx, hl_op_run_once(dev, &d, NULL, (void *[HALO_ROLES]){[HALO_X] = three, [HALO_Y] = six}, NULL), "upsampling");
+    for (int i = 0; i < 6; i++) error = check_worse(error, fabs(six[i] - want[i]));
+    tap_ok(error <= 1e-15, "1 2 3 becomes 1 1.25 1.75 2.25 2.75 3 (%.1e)", error);
     tap_ok(rough <= 1e-12, "a constant stays one, to the volume's ends (%.1e)", rough);
 }
 
