@@ -27,3 +27,4 @@ tests_synth_slabs_LDADD = libhalo_synth.la libhalo_core.la
 TESTS += tests/synth/slabs2.test tests/synth/slabs4.test
 endif
 dist_check_SCRIPTS += tests/synth/command.test tests/synth/slabs2.test tests/synth/slabs4.test
+EXTRA_DIST += tests/fuzz/crystals.c

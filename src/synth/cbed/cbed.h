@@ -82,7 +82,7 @@ typedef struct hl_cbed_result { int64_t crystals, samples, skipped, files; doubl
 
 /*
  * Makes what is missing below the directory: train/cbed-00000.h5 ..., val/, test/, and crystals.csv. Files appear whole or not at all; a directory made with other settings is refused. Each rank makes its share of the files.
- * HALO_ERR_STOPPED when stopped. Collective.
+ * HALO_ERR_STOPPED when stopped. ctx must not be NULL. Collective.
  */
 halo_status hl_cbeds_make(halo_context *ctx, const hl_cbed_settings *settings, const hl_cbed_hooks *hooks, hl_cbed_result *result);
 

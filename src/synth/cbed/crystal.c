@@ -70,7 +70,9 @@ bool hl_cell_set(const double length[3], const double angle[3], double (*cell)[3
     double c[3], s = sin(angle[2] * M_PI / 180);
     for (int i = 0; i < 3; i++) c[i] = cos(angle[i] * M_PI / 180);
     double h = (c[0] - c[1] * c[2]) / s, rest = 1 - c[1] * c[1] - h * h;
-    if (!(length[0] > 0 && length[1] > 0 && length[2] > 0 && s > 1e-6 && rest > 1e-12)) return false;
+    for (int i = 0; i < 3; i++)
+        if (!(length[i] >= 0.5 && length[i] <= 1e4)) return false;
+    if (!(s > 1e-2 && rest > 1e-4)) return false;
     const double edges[3][3] = {{length[0], 0, 0}, {length[1] * c[2], length[1] * s, 0}, {length[2] * c[1], length[2] * h, length[2] * sqrt(rest)}};
     memcpy(cell, edges, sizeof(edges));
     return true;

@@ -23,7 +23,7 @@ typedef struct hl_crystal {
 void hl_crystal_free(hl_crystal *crystal);
 halo_status hl_crystal_add(halo_context *ctx, hl_crystal *crystal, const hl_site *site);
 
-/* Edges of a cell of these lengths and angles (alpha, beta, gamma in degrees): a along the first axis, b in the plane of the first two. False where there is no such cell. */
+/* Edges of a cell of these lengths and angles (alpha, beta, gamma in degrees): a along the first axis, b in the plane of the first two. False where there is no such cell, or none that a crystal has: edges below 0.5 A or above 10^4, or nearly in a plane. */
 bool hl_cell_set(const double length[3], const double angle[3], double (*cell)[3]);
 double hl_cell_volume(const double (*cell)[3]);
 
