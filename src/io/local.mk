@@ -11,7 +11,7 @@ libhalo_core_la_SOURCES += \
 	src/io/ckpt.c \
 	src/io/convert.c src/io/convert.h \
 	src/io/crc32c.c src/io/crc32c.h \
-	src/io/cutter.c src/io/cutter.h \
+	src/io/cutter.c src/io/cutter.h src/io/cutting.h \
 	src/io/files.c src/io/files.h \
 	src/io/folds.c src/io/folds.h \
 	src/io/cells.c src/io/cells.h \
@@ -32,6 +32,7 @@ libhalo_core_la_SOURCES += \
 	src/io/nifti_array.c \
 	src/io/npy.c src/io/npy.h \
 	src/io/numpy.c \
+	src/io/patch.c \
 	src/io/resampled.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
@@ -44,6 +45,7 @@ libhalo_core_la_SOURCES += \
 	src/io/unlabelled.c \
 	src/io/universe.c src/io/universe.h \
 	src/io/universe_source.c \
+	src/io/vary.c \
 	src/io/verify.c src/io/verify.h \
 	src/io/volume.c src/io/volume.h \
 	src/io/volumes.c \
