@@ -59,6 +59,24 @@ static void extents(hl_source *base, int64_t sample, int64_t ext[3])
     hl_source_extents(s->all, s->sample[sample], ext);
 }
 
+static void place_of(hl_source *base, int64_t sample, hl_window_place *place)
+{
+    subset *s = (subset *)base;
+    s->all->ops->place_of(s->all, s->sample[sample], place);
+}
+
+static halo_status column(hl_source *base, const char *name, double *out)
+{
+    subset *s = (subset *)base;
+    double *of_all;
+    if (!s->all->ops->column) return hl_fail(base->ctx, HALO_ERR_FORMAT, "data of the format '%s' have no numbers called '%s'", s->all->ops->name, name);
+    HL_TRY(hl_calloc(base->ctx, (size_t)s->all->info.samples, sizeof(*of_all), "numbers of samples", &of_all));
+    halo_status st = s->all->ops->column(s->all, name, of_all);
+    for (int64_t i = 0; i < base->info.samples && st == HALO_OK; i++) out[i] = of_all[s->sample[i]];
+    free(of_all);
+    return st;
+}
+
 static void close_both(hl_source *base)
 {
     subset *s = (subset *)base;
@@ -68,7 +86,9 @@ static void close_both(hl_source *base)
     free(s);
 }
 
-static const hl_source_ops ops = {.name = "subset", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of, .extents = extents};
+static const hl_source_ops ops = {.name = "subset", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of, .extents = extents, .column = column};
+static const hl_source_ops scan_ops = {.name = "subset of a scan", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .extents = extents, .place_of = place_of,
+                                       .column = column};
 
 static halo_status copy(subset *s, const int64_t *sample, int64_t n)
 {
@@ -102,7 +122,7 @@ halo_status hl_subset_open(hl_source *all, const int64_t *sample, int64_t n, con
 {
     subset *s;
     HL_TRY(hl_calloc(all->ctx, 1, sizeof(*s), "a data set", &s));
-    s->base.ops = &ops;
+    s->base.ops = all->ops->place_of ? &scan_ops : &ops;
     s->base.ctx = all->ctx;
     s->base.info = all->info;
     s->base.info.target = NULL;
@@ -138,13 +158,13 @@ static uint64_t hash_of(const char *name)
     return h ^ h >> 33;
 }
 
-/* The case without ending, #row and /sub-volume; of halo's own files the group. */
+/* The case without ending and /sub-volume; where samples have groups, of halo's own files for one, and no rule is given the group. */
 static void name_of(hl_source *s, int64_t sample, const char *until, bool *cut, patient *p)
 {
     char id[512];
     const char *image = s->ops->image_of ? s->ops->image_of(s, sample) : NULL;
     s->ops->id_of(s, sample, id, sizeof(id));
-    if (strcmp(s->ops->name, "halo") == 0) snprintf(id, sizeof(id), "group %" PRId64, s->ops->group_of(s, sample));
+    if (!*until && (s->info.groups < s->info.samples || strcmp(s->ops->name, "halo") == 0)) snprintf(id, sizeof(id), "group %" PRId64, s->ops->group_of(s, sample));
     char *slash = strrchr(id, '/'), *text = NULL;
     if (slash) *slash = '\0';
     if (image || hl_is_nifti(id)) hl_nifti_case(image ? image : id, p->name, sizeof(p->name));
