@@ -19,6 +19,7 @@ from torch import nn
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+torch.manual_seed(1)  # its first values are the same in every run, and so is what is compared
 halo, directory, which = sys.argv[1:4]
 STEPS = 20
 RATE = 1e-20  # no weight notices, yet in float a gradient times it is far from the smallest number
