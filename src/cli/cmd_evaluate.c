@@ -65,10 +65,10 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         hl_json_object(&j, NULL);
         hl_json_string(&j, "split", names[split]);
         hl_evaluation_json(e, &j);
+        hl_cases_json(e, &j);
         if (baseline) json_baseline(&j, e, baseline);
         if (by && inv->ctx->rank == 0 && hl_by_json(by, &j) != HALO_OK) return HL_EXIT_FAILED;
         hl_json_end_object(&j);
-        hl_cases_json(e, &j);
         return hl_print_json(inv, &j);
     }
     hl_str_addf(&text, "loss %.6g\n\n", e->loss);

@@ -230,12 +230,12 @@ typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, const 
 halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);
 void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, into an open object */
-
-/* ------------------------------------------------------------------------------------------------ checkpoints (state.c) */
-
 /* Of them alone: what each class's scores are; and each case by itself. */
 void hl_class_scores_json(int classes, const hl_class_score *of_class, hl_json *j);
 void hl_cases_json(const hl_evaluation *e, hl_json *j);
+
+/* ------------------------------------------------------------------------------------------------ checkpoints (state.c) */
+
 /* Model, optimiser, progress, settings and network into one file (doc/formats.md). The three of state.c are not collective. */
 halo_status hl_state_save(hl_run *run, const char *path);
 /* Restores into a run of the same network; names the first difference. with_progress: also optimiser and position, refused when training

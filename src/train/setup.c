@@ -218,8 +218,8 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     o.no_dropout = !set->dropout;
     o.levels = hl_max64(0, set->levels);
     o.first_channels = hl_max64(0, set->first_channels);
-    HL_TRY(set_dense(ctx, set, &o));
     o.trilinear = set->upsampling == 1;
+    HL_TRY(set_dense(ctx, set, &o));
     return halo_network_zoo(ctx, set->network, &o, net);
 }
 
