@@ -335,6 +335,14 @@ static halo_status check_folds(halo_context *ctx, const hl_settings *s)
     return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds' takes the validation data out of 'data.train': leave 'data.%s' out", *s->data.validation ? "validation" : "split");
 }
 
+/* What is of classes alone. */
+static halo_status check_of_classes(halo_context *ctx, const hl_settings *s)
+{
+    const char *unused = s->data.foreground > 0 ? "data.foreground" : s->data.classes.n > 0 ? "data.classes" : NULL;
+    if (!unused || hl_loss_of_classes((halo_loss)s->loss)) return HALO_OK;
+    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has no use: 'loss' is not of classes", unused);
+}
+
 static halo_status check_patch(halo_context *ctx, const hl_settings *s)
 {
     const int64_t *p = s->data.patch;
@@ -390,6 +398,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));
+    HL_TRY(check_of_classes(ctx, s));
     HL_TRY(check_folds(ctx, s));
     HL_TRY(check_vary(ctx, s));
     return check_split(ctx, &s->data.split);
