@@ -322,6 +322,49 @@ static void check_nonfinite(void)
     end(&r);
 }
 
+/* The loss of a first step, with the targets times `scale`. */
+static double first_loss(const hl_compile_options *options, double delta, double scale)
+{
+    const small_network *s = &small_networks[17]; /* one whose output is a volume */
+    halo_network *net = small_build(ctx, s);
+    hl_optim_spec optim = adam();
+    hl_model *m;
+    hl_program *p;
+    hl_step_result result;
+    const hl_step_options step = {.lr = 0.01, .seed = 9, .delta = delta};
+    small_data d = small_fill(net, options->batch, 3);
+    const int64_t *out = net->layer[net->layers - 1].out;
+    for (int64_t i = 0; i < options->batch * out[0] * out[1] * out[2] * out[3]; i++) d.y[i] = (float)(scale * d.y[i]);
+    check_status(ctx, hl_model_create(ctx, dev, net, &optim, &m), s->name);
+    check_status(ctx, hl_compile(m, options, &p), s->name);
+    check_status(ctx, hl_program_train(p, &d.batch, &step, &result), s->name);
+    small_free(&d);
+    hl_program_destroy(p);
+    hl_model_destroy(m);
+    halo_network_destroy(net);
+    return result.loss;
+}
+
+static void check_losses(void)
+{
+    hl_compile_options options = small_options(2);
+    options.loss = HALO_LOSS_HUBER;
+    options.huber_delta = 0.25;
+    double own = first_loss(&options, 0, 1), given = first_loss(&options, 2, 1);
+    options.huber_delta = 2;
+    tap_ok(isfinite(own) && own < given && given == first_loss(&options, 0, 1), "huber of delta 0.25 is %.4f, with a step's own delta of 2 %.4f, as if compiled so", own, given);
+    options.loss = HALO_LOSS_RELATIVE_MSE;
+    double large = first_loss(&options, 0, 1e6), larger = first_loss(&options, 0, 1e9);
+    tap_ok(fabs(large - 1) < 1e-4 && fabs(larger - 1) < 1e-7, "the relative mse of an output that is nothing beside its targets is %.6f", large);
+    options.grid = (hl_grid){.data = 1, .part = {1, 1, 2}};
+    options.after = "place";
+    run r = {.net = small_build(ctx, &small_networks[17])};
+    hl_optim_spec optim = adam();
+    check_status(ctx, hl_model_create(ctx, dev, r.net, &optim, &r.model), "model");
+    tap_ok(hl_compile(r.model, &options, &r.program) == HALO_ERR_UNSUPPORTED && strstr(halo_error_message(ctx), "whole samples"), "relative mse of parts: %s", halo_error_message(ctx));
+    end(&r);
+}
+
 /* Three runs of a program on other values leave no trace in a fourth: nothing depends on what was in the
  * arena. */
 static void check_no_trace(const small_network *s)
@@ -388,6 +431,7 @@ int main(void)
         check_no_trace(s);
     }
     check_refusals();
+    check_losses();
     check_nonfinite();
     check_zoo("sc18", 64);
     check_zoo("mlperf", 32);
