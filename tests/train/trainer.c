@@ -79,7 +79,7 @@ static void train_classes(halo_context *ctx, const halo_network *net, const floa
     halo_trainer_destroy(t);
 }
 
-/* The same network with activations of 16 bits: it learns; in f16 the first steps overflow and change nothing. */
+/* The same network with activations of 16 bits: it learns. */
 static void refused(const halo_context *ctx, halo_status st, const char *words)
 {
     const char *said = st == HALO_OK ? "(accepted)" : halo_error_message(ctx);
@@ -145,8 +145,8 @@ static void train_short(halo_dtype type, const float *x, const float *y)
         st = halo_trainer_step(t, x + at * CELLS, y + 2 * at * CELLS, 0, step == 0 ? &first : &last);
     }
     tap_ok(st == HALO_OK && last < 0.5 * first, "in %s the loss falls from %g to %g", type == HALO_F16 ? "f16" : "bf16", first, last);
-    int64_t made = halo_trainer_steps(t);
-    tap_ok(type == HALO_F16 ? made < 100 && made > 70 : made == 100, "%d of 100 steps were made", (int)made);
+    int64_t made = halo_trainer_steps(t); /* but for those that overflowed on the way to a scale that fits */
+    tap_ok(made <= 100 && made > (type == HALO_F16 ? 70 : 99), "%d of 100 steps were made", (int)made);
     halo_trainer_destroy(t);
     halo_network_destroy(net);
     halo_context_destroy(ctx);
