@@ -16,7 +16,7 @@ dist_examples_DATA = \
 	examples/insitu_mpi.c
 
 networksexamplesdir = $(docdir)/examples/networks
-dist_networksexamples_DATA = examples/networks/unet.yaml
+dist_networksexamples_DATA = examples/networks/unet.yaml examples/networks/unet2d.yaml
 
 check_PROGRAMS += examples/insitu examples/insitu_mpi
 TESTS += tests/cli/insitu.test tests/cli/insitu_mpi.test
