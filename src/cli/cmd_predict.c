@@ -9,7 +9,7 @@
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
-    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images a directory, default predictions"},
+    {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images, and of volumes that differ in their extents, a directory, default predictions"},
     {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG"},
     {.name = "plots", .type = HL_OPT_INT, .arg = "N", .help = "of so many samples; default: 8"},
 };
@@ -23,6 +23,7 @@ typedef struct output {
     struct hl_plotter *plotter; /* NULL: none */
     bool images;     /* each volume as an image in the place of its scan */
     bool any;        /* volumes have extents of their own */
+    bool arrays;     /* which differ: an NPY file each */
     int64_t sample;  /* that is being written */
     float *physical; /* a part of it */
     size_t room;
@@ -141,22 +142,23 @@ static halo_status end_plots(output *o, bool write)
 #endif
 }
 
-/* One HDF5 file holds volumes of the same extents. */
-static halo_status check_extents(hl_source *source)
+/* One HDF5 file holds volumes of the same extents: others are arrays, a file each. */
+static halo_status choose_arrays(output *o, hl_source *source)
 {
     int64_t first[3], ext[3];
     char id[160];
+    const char *given = hl_option_text(o->inv, "out");
     hl_source_extents(source, 0, first);
-    for (int64_t s = 1; s < source->info.samples; s++) {
+    for (int64_t s = 1; s < source->info.samples && !o->arrays; s++) {
         hl_source_extents(source, s, ext);
-        if (memcmp(ext, first, sizeof(ext)) == 0) continue;
-        source->ops->id_of(source, s, id, sizeof(id));
-        return hl_fail(source->ctx, HALO_ERR_SHAPE,
-                       "'%s' has [%" PRId64 ", %" PRId64 ", %" PRId64 "] cells, the first volume [%" PRId64 ", %" PRId64 ", %" PRId64
-                       "]: one HDF5 file cannot hold the predictions of both; those of NIfTI images go into images",
-                       id, ext[0], ext[1], ext[2], first[0], first[1], first[2]);
+        o->arrays = memcmp(ext, first, sizeof(ext)) != 0;
+        if (o->arrays) source->ops->id_of(source, s, id, sizeof(id));
     }
-    return HALO_OK;
+    if (!o->arrays || !given || (!ends_with(given, ".h5") && !ends_with(given, ".hdf5"))) return HALO_OK;
+    return hl_fail(source->ctx, HALO_ERR_SHAPE,
+                   "'%s' has [%" PRId64 ", %" PRId64 ", %" PRId64 "] cells, the first volume [%" PRId64 ", %" PRId64 ", %" PRId64
+                   "]: one HDF5 file cannot hold the predictions of both; '--out' can be a directory",
+                   id, ext[0], ext[1], ext[2], first[0], first[1], first[2]);
 }
 
 static halo_status begin(output *o, const hl_run *run, hl_source *source)
@@ -165,8 +167,8 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
     bool volumes = hl_target_volumes(info);
     o->images = makes_images(o, source);
     HL_TRY(begin_plots(o, run, source));
-    HL_TRY(out_path(o->inv, run, o->images ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
-    if (hl_run_patches(&run->set) && !o->images) HL_TRY(check_extents(source));
+    if (hl_run_patches(&run->set) && !o->images) HL_TRY(choose_arrays(o, source));
+    HL_TRY(out_path(o->inv, run, o->images || o->arrays ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
     if (run->ctx->rank != 0) return HALO_OK;
     if (*run->set.output && !hl_option_text(o->inv, "out")) HL_TRY(hl_make_dirs(run->ctx, run->set.output));
     header(&o->text, source);
@@ -179,7 +181,7 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
         if (run->set.data.spacing.n) hl_volumes_resample(o->volumes);
         return HALO_OK;
     }
-    return hl_volumes_create(run->ctx, o->path, ext, info->target, &o->volumes);
+    return (o->arrays ? hl_volumes_create_arrays : hl_volumes_create)(run->ctx, o->path, ext, info->target, &o->volumes);
 }
 
 /* What is there when all went well, and else nothing. */
@@ -242,7 +244,7 @@ const hl_command hl_command_predict = {
     .summary = "write a trained network's predictions",
     .details = "Writes predictions.csv: sample id, group (universe), true targets (empty where the data have none) and predicted ones, in physical "
                "units. Where the network ends in a volume: predictions.h5, with the dataset 'prediction' [sample, C, D, H, W]. "
-               "Where the samples are NIfTI images: CASE.nii.gz each, with the orientation and place of the scan. Of a network trained with "
+               "Where the samples are NIfTI images: CASE.nii.gz each, with the orientation and place of the scan. Where other volumes differ in their extents (data.patch): ID.npy each. Of a network trained with "
                "a loss of classes the class with the largest logit.",
     .option = options,
     .options = HL_COUNT(options),

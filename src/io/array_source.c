@@ -294,6 +294,7 @@ static halo_status set_y_axes(array_source *a, const hl_source_options *o, const
     char title[512], shape[320], text[128];
     HL_TRY(hl_axes_parse(a->base.ctx, "data.y.axes", &o->array->y_axes, axes));
     if (axes->n == 0 && y->order) take_order(y, axes);
+    if (axes->n == 0 && a->x.varied && y->ndim == a->x.axes.n) *axes = a->x.axes; /* patches have targets that are as they are */
     if (axes->n == 0 && y->ndim == 1) *axes = (hl_axes){.n = 1, .letter = {has_axis(&a->x.axes, 'n') || (y->dim[0] == a->rows && *o->array->y_from) ? 'n' : 'c'}};
     if (axes->n == 0 && y->ndim == 2) *axes = (hl_axes){.n = 2, .letter = "nc"};
     if (axes->n == 0 && y->ndim == a->x.axes.n) *axes = a->x.axes;

@@ -278,6 +278,8 @@ halo_status hl_volumes_place(hl_volumes *volumes, const hl_window_place *place);
  * CASE.nii.gz; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.
  */
 halo_status hl_volumes_create_images(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
+/* Or as ID.npy each, [C, D, H, W] of bytes or float32 as above, of whatever extents hl_volumes_add says. */
+halo_status hl_volumes_create_arrays(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
 /* Volumes of other extents than their scan's are resampled to it: numbers from 0 to 255 take the nearest, others are interpolated. */
 void hl_volumes_resample(hl_volumes *volumes);
 /* Closes and frees; the file stands under its name when `commit`, else nothing is left of it. NULL is allowed. */

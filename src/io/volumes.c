@@ -19,6 +19,7 @@ struct hl_volumes {
     char *scan;      /* the image that the sample is */
     float *whole;    /* [C, D, H, W] */
     bool resamples;  /* to the scan's extents */
+    bool arrays;     /* NPY files; scan is the sample's id */
     hl_h5_out *out;
     hid_t rows;
     int64_t samples;
@@ -152,12 +153,41 @@ static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
     return st;
 }
 
+/* ID.npy, in the byte order of this machine. */
+static halo_status write_array(hl_volumes *v)
+{
+    const int64_t *e = v->ext;
+    const int64_t n = e[0] * e[1] * e[2] * e[3];
+    const bool little = *(const unsigned char *)&(const uint16_t){1} == 1;
+    hl_number type = narrow(v->whole, n);
+    hl_str path = {0}, header = {0}, file = {0};
+    size_t length = strlen(v->scan);
+    if (length > 4 && strcmp(v->scan + length - 4, ".npy") == 0) v->scan[length - 4] = '\0';
+    for (char *c = v->scan; *c; c++)
+        if (*c == '/') *c = '_';
+    hl_str_addf(&path, "%s/%s.npy", v->directory, v->scan);
+    hl_str_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "), }", type.bytes == 1 ? "|u1" : little ? "<f4" : ">f4", e[0], e[1], e[2], e[3]);
+    while ((10 + header.len + 1) % 64) hl_str_add(&header, " ");
+    hl_str_add(&header, "\n");
+    hl_str_addn(&file, (const char[]){(char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (char)(header.len & 255), (char)(header.len >> 8)}, 10);
+    hl_str_addn(&file, header.s ? header.s : "", header.len);
+    hl_str_addn(&file, (const char *)v->whole, (size_t)(n * type.bytes));
+    halo_status st = path.failed || header.failed || file.failed ? hl_fail(v->ctx, HALO_ERR_NOMEM, "out of memory: a predicted volume") : hl_file_write(v->ctx, path.s, file.s, file.len);
+    hl_str_free(&path);
+    hl_str_free(&header);
+    hl_str_free(&file);
+    free(v->scan);
+    v->scan = NULL;
+    return st;
+}
+
 /* The sample that is whole now. */
 static halo_status write_images(hl_volumes *v)
 {
     hl_nifti scan;
     int64_t ext[3];
     if (!v->scan) return HALO_OK;
+    if (v->arrays) return write_array(v);
     HL_TRY(hl_nifti_open(v->ctx, v->scan, &scan));
     hl_nifti_extents(&scan, ext);
     halo_status st = v->resamples && memcmp(ext, v->ext + 1, sizeof(ext)) != 0 ? resample(v, ext) : HALO_OK;
@@ -179,6 +209,13 @@ static void put_box(hl_volumes *v, const int64_t lo[4], const int64_t n[4], cons
         for (int64_t d = 0; d < n[1]; d++)
             for (int64_t h = 0; h < n[2]; h++, prediction += n[3])
                 memcpy(v->whole + (((lo[0] + c) * e[1] + lo[1] + d) * e[2] + lo[2] + h) * e[3] + lo[3], prediction, (size_t)n[3] * sizeof(*prediction));
+}
+
+halo_status hl_volumes_create_arrays(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes)
+{
+    HL_TRY(hl_volumes_create_images(ctx, directory, ext, target, volumes));
+    (*volumes)->arrays = true;
+    return HALO_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- samples */

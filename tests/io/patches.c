@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patches of volumes of different extents: what they hold, what draws them, where their middles are, on any number of ranks, and transforms that need the whole volume. */
 #include "tests/io/npytest.h"
+#include "io/array.h"
 #include "io/cutter.h"
 
 enum { FILES = 5, CLASSES = 4 };
@@ -216,6 +217,34 @@ static void errors(halo_context *ctx)
     fails_with(ctx, hl_source_open(ctx, &o, &s), HALO_ERR_SHAPE, "case_1.npy' is [4, 4, 4, 2] uint8", "as in 'case_0.npy'", "an array of other axes");
 }
 
+/* Predicted volumes of different extents. */
+static void predictions(halo_context *ctx)
+{
+    const hl_target target[2] = {{.name = "a"}, {.name = "b"}};
+    const int64_t all[4] = {2, 1, 2, 3}, other[3] = {2, 2, 2}, lo[4] = {0, 0, 0, 0}, lo_b[4] = {1, 0, 0, 0}, ext[4] = {1, 2, 2, 2}, start[4] = {0, 0, 0, 0};
+    const float v[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 255}, w[8] = {0, 0.5f, 1, 1, 1, 1, 1, -1};
+    hl_volumes *volumes = NULL;
+    hl_array *a, *b;
+    uint8_t x[12];
+    float y[16];
+    MUST(hl_volumes_create_arrays(ctx, in_dir("predictions"), all, target, &volumes));
+    MUST(hl_volumes_add(volumes, "one.npy", 0, all + 1));
+    MUST(hl_volumes_put(volumes, lo, all, v));
+    MUST(hl_volumes_add(volumes, "two.h5#3/1", 0, other));
+    MUST(hl_volumes_put(volumes, lo_b, ext, w));
+    MUST(hl_volumes_close(volumes, true));
+    MUST(hl_array_open(ctx, in_dir("predictions/one.npy"), "", NULL, &a));
+    MUST(hl_array_open(ctx, in_dir("predictions/two.h5#3_1.npy"), "", NULL, &b));
+    bool good = a->bytes == sizeof(x) && b->bytes == sizeof(y) && a->ndim == 4 && b->dim[0] == 2 && b->dim[3] == 2;
+    if (good) MUST(hl_array_read(a, start, a->dim, x, sizeof(x)));
+    if (good) MUST(hl_array_read(b, start, b->dim, y, sizeof(y)));
+    for (int i = 0; i < 12 && good; i++) good = (float)x[i] == v[i];
+    for (int i = 0; i < 8 && good; i++) good = y[i] == 0 && y[8 + i] == w[i];
+    tap_ok(good, "predictions of different extents are arrays of their own, of bytes where they fit");
+    hl_array_close(a);
+    hl_array_close(b);
+}
+
 int main(void)
 {
     halo_context *ctx = iotest_begin("patches");
@@ -228,5 +257,6 @@ int main(void)
     transforms(ctx, s);
     hl_source_close(s);
     errors(ctx);
+    predictions(ctx);
     return iotest_end(ctx);
 }
