@@ -6,7 +6,6 @@ dist_examples_DATA = \
 	examples/cosmoflow-hybrid.yaml \
 	examples/cosmoflow-mlperf.yaml \
 	examples/cosmoflow-sc18.yaml \
-	examples/fcdensenet.yaml \
 	examples/own-data.yaml \
 	examples/phantom.yaml \
 	examples/quickstart.yaml \
