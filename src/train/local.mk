@@ -17,13 +17,16 @@ libhalo_core_la_SOURCES += \
 	src/train/run.h \
 	src/train/parallel.c \
 	src/train/names.c src/train/names.h \
+	src/train/network.c \
 	src/train/part.c \
+	src/train/programs.c \
 	src/train/rundir.c \
 	src/train/runlog.c \
 	src/train/running.c \
 	src/train/settings.c src/train/settings.h \
 	src/train/shapes.c src/train/shapes.h \
-	src/train/setup.c \
+	src/train/setup.c src/train/setup.h \
+	src/train/sources.c \
 	src/train/standard.c \
 	src/train/start.c \
 	src/train/state.c \
