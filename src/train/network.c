@@ -18,16 +18,15 @@ static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
     return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
 }
 
-/* The first key that was set and belongs to another network of the zoo, of which one may be put in place of a configuration's by the command line; NULL: none. */
-static const char *key_of_another(const hl_settings *set)
+/* The first key that says what a network of the zoo is made of; NULL: none. The command line may have put a file in that network's place, so it is no error beside one. */
+static const char *key_of_zoo(const hl_settings *set)
 {
-    const struct { const char *key, *network; bool is_set; } all[] = {
-        {"levels", "unet3d", set->levels > 0},       {"first_channels", "unet3d", set->first_channels > 0}, {"upsampling", "unet3d", set->upsampling != 0},
-        {"growth", "fcdensenet", set->growth > 0},   {"kernel", "fcdensenet", set->kernel > 0},             {"blocks", "fcdensenet", set->blocks.n > 0},
-        {"stem", "fcdensenet", set->stem > 0},       {"up_kernel", "fcdensenet", set->up_kernel > 0},       {"keep", "fcdensenet", set->keep > 0},
+    const struct { const char *key; bool is_set; } all[] = {
+        {"levels", set->levels > 0},       {"first_channels", set->first_channels > 0}, {"growth", set->growth > 0},       {"kernel", set->kernel > 0},
+        {"blocks", set->blocks.n > 0},     {"stem", set->stem > 0},                     {"up_kernel", set->up_kernel > 0}, {"keep", set->keep > 0},
     };
     for (size_t i = 0; i < HL_COUNT(all); i++)
-        if (all[i].is_set && strcmp(set->network, all[i].network) != 0) return all[i].key;
+        if (all[i].is_set) return all[i].key;
     return NULL;
 }
 
@@ -138,8 +137,8 @@ halo_status hl_run_make_network(hl_run *run)
         if (run->source[split]) info = &run->source[split]->info;
     hl_source *looked = info ? NULL : hl_run_look(run);
     if (looked) info = &looked->info;
-    const char *idle = run->set.network_text ? NULL : key_of_another(&run->set);
-    if (idle && run->ctx->rank == 0) HL_WARN(run->ctx, "'%s' has no use with network '%s'", idle, run->set.network);
+    const char *idle = !run->set.network_text && is_file(run->set.network) ? key_of_zoo(&run->set) : NULL;
+    if (idle && run->ctx->rank == 0) HL_WARN(run->ctx, "'%s' is for networks of the zoo and has no use with '%s'", idle, run->set.network);
     halo_status st = hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info && !hl_run_of_classes(&run->set) ? info->targets : 0, &run->net);
     hl_source_close(looked);
     HL_TRY(st);
