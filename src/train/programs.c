@@ -16,7 +16,7 @@ hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
 static hl_scaling scaling_of(const hl_settings *set)
 {
     static const hl_scaling_rule rules[] = {HL_SCALING_NONE, HL_SCALING_NONE, HL_SCALING_BACKOFF, HL_SCALING_LOGMAX};
-    hl_scaling s = {.rule = rules[set->optimizer.loss_scale], .start = exp2(floor(log2(set->optimizer.loss_scale_start))), .every = set->optimizer.loss_scale_every};
+    hl_scaling s = {.rule = rules[set->optimizer.loss_scale], .start = set->optimizer.loss_scale_start, .every = set->optimizer.loss_scale_every};
     if (set->optimizer.loss_scale == HL_LOSS_SCALE_AUTO && set->precision == HL_PRECISION_F16) s.rule = HL_SCALING_BACKOFF;
     return s;
 }

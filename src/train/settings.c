@@ -393,6 +393,8 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'reduce.average: parameters' needs a number of steps: {parameters: 4}");
     if (s->schedule.name == HL_SCHEDULE_STEP && s->schedule.at.n == 0)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
+    if (exp2(floor(log2(s->optimizer.loss_scale_start))) != s->optimizer.loss_scale_start)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'optimizer.loss_scale_start' is %g, must be a power of 2, such as 65536", s->optimizer.loss_scale_start);
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
     HL_TRY(hl_settings_check_classes(ctx, s));
     HL_TRY(check_zscore(ctx, s));
