@@ -214,10 +214,11 @@ static void refusals(void)
 static void stalls(void)
 {
     for (int o = 0; o < HL_ORCHESTRATIONS; o++) {
-        hl_reducer_options opt = {.type = HALO_F32, .algorithm = HL_RABENSEIFNER, .orchestration = (hl_orchestration)o, .stall = 0.3};
+        hl_reducer_options opt = {.type = HALO_F32, .algorithm = HL_RABENSEIFNER, .orchestration = (hl_orchestration)o, .stall = 1};
         int ranks = 3, late = o == HL_BITVECTOR ? 0 : 2;
         double start = hl_now();
-        job *jobs = run_all(ranks, &opt, HL_GROUP_PER_LAYER, late, 1);
+        /* long enough that a rank whose thread gets no processor for a while still answers */
+        job *jobs = run_all(ranks, &opt, HL_GROUP_PER_LAYER, late, 3);
         const job *teller = &jobs[late == 0 ? 1 : 0];
         char who[40];
         snprintf(who, sizeof(who), "rank %d withholds", late);
