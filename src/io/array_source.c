@@ -65,7 +65,7 @@ static void id_of(hl_source *s, int64_t sample, char *out, size_t size)
 {
     array_source *a = (array_source *)s;
     int64_t row = row_of(a, sample), file = hl_array_set_file(&a->x, row);
-    int n = snprintf(out, size, "%s", hl_base_name(a->x.files.path[file]));
+    int n = snprintf(out, size, "%s", hl_files_name(&a->x.files, file));
     if (has_axis(&a->x.axes, 'n') && n > 0 && (size_t)n < size) n += snprintf(out + n, size - (size_t)n, "#%" PRId64, row - a->x.first[file]);
     if (a->crops.count > 1 && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % a->crops.count);
 }
@@ -472,6 +472,7 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     expected e = expectation(o);
     HL_TRY(hl_array_files_find(a->base.ctx, o->path, o->array->order, &a->x.files));
     HL_TRY(pair_channels(a, o));
+    HL_TRY(hl_files_set_names(&a->x.files));
     HL_TRY(hl_array_set_get(&a->x, 0, &array));
     HL_TRY(set_axes(&a->x, array, "data.x.axes", &o->array->x_axes, &e));
     HL_TRY(hl_array_set_scan(&a->x));

@@ -3,6 +3,7 @@
 #include "io/files.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "io/nifti.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -107,19 +108,128 @@ void hl_files_keep(hl_files *f, int64_t first, int64_t count)
     int64_t kept = 0;
     if (count == 0) count = f->count;
     for (int64_t i = 0; i < f->count; i++)
-        if (i >= first && i - first < count)
+        if (i >= first && i - first < count) {
+            if (f->name) f->name[kept] = f->name[i];
             f->path[kept++] = f->path[i];
-        else
+        } else {
             free(f->path[i]);
+            if (f->name) free(f->name[i]);
+        }
     f->count = kept;
+}
+
+static void free_names(hl_files *f)
+{
+    for (int64_t i = 0; i < f->count && f->name; i++) free(f->name[i]);
+    free(f->name);
+    f->name = NULL;
 }
 
 void hl_files_free(hl_files *f)
 {
+    free_names(f);
     for (int64_t i = 0; i < f->count; i++) free(f->path[i]);
     free(f->path);
     *f = (hl_files){0};
 }
+
+/* -------------------------------------------------------------------------------------------------- names */
+
+typedef struct named { /* a file while names are compared */
+    char *key;
+    const char *path;
+    int64_t file;
+} named;
+
+/* Its last `parts` parts, '_' between them. *more: there are others. */
+static halo_status tail_of(halo_context *ctx, const char *path, int parts, bool *more, char **out)
+{
+    const char *at = path + strlen(path);
+    for (int n = 0; n < parts && at > path; n++) {
+        while (at > path && at[-1] == '/') at--;
+        while (at > path && at[-1] != '/') at--;
+    }
+    *more = *more || at > path;
+    at += strspn(at, "/");
+    HL_TRY(hl_strdup(ctx, at, out));
+    for (char *c = *out; *c; c++)
+        if (*c == '/') *c = '_';
+    return HALO_OK;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+    int c = strcmp(x->key, y->key);
+    return c ? c : strcmp(x->path, y->path);
+}
+
+static halo_status sort_names(const hl_files *f, named *all)
+{
+    for (int64_t i = 0; i < f->count; i++) {
+        size_t room = strlen(f->name[i]) + 1;
+        all[i] = (named){.path = f->path[i], .file = i};
+        HL_TRY(hl_calloc(f->ctx, room, 1, "file names", &all[i].key));
+        if (hl_is_nifti(f->path[i])) hl_nifti_case(f->name[i], all[i].key, room);
+        else memcpy(all[i].key, f->name[i], room);
+    }
+    qsort(all, (size_t)f->count, sizeof(*all), by_key);
+    return HALO_OK;
+}
+
+static bool told_apart(const named *all, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++)
+        if (strcmp(all[i].key, all[i - 1].key) == 0 && strcmp(all[i].path, all[i - 1].path) != 0) return false;
+    return true;
+}
+
+/* Nothing else tells them apart: the number of the file before its name. */
+static halo_status number_names(hl_files *f, const named *all)
+{
+    int64_t number = 0;
+    for (int64_t i = 0; i < f->count; i++) {
+        hl_str s = {0};
+        if (i == 0 || strcmp(all[i].path, all[i - 1].path) != 0) number = all[i].file;
+        hl_str_addf(&s, "%" PRId64 "_%s", number, hl_base_name(all[i].path));
+        if (s.failed) {
+            hl_str_free(&s);
+            return hl_fail(f->ctx, HALO_ERR_NOMEM, "out of memory: file names");
+        }
+        free(f->name[all[i].file]);
+        f->name[all[i].file] = s.s;
+    }
+    return HALO_OK;
+}
+
+/* Names of so many parts; *done: they do, or there is no more that could. */
+static halo_status try_names(hl_files *f, int parts, bool *done)
+{
+    bool more = false;
+    named *all;
+    HL_TRY(hl_calloc(f->ctx, (size_t)f->count, sizeof(*all), "file names", &all));
+    halo_status st = hl_calloc(f->ctx, (size_t)f->count, sizeof(*f->name), "file names", &f->name);
+    for (int64_t i = 0; i < f->count && st == HALO_OK; i++) st = tail_of(f->ctx, f->path[i], parts, &more, &f->name[i]);
+    if (st == HALO_OK) st = sort_names(f, all);
+    bool apart = st == HALO_OK && told_apart(all, f->count);
+    if (st == HALO_OK && !apart && !more) st = number_names(f, all);
+    *done = apart || !more;
+    for (int64_t i = 0; i < f->count; i++) free(all[i].key);
+    free(all);
+    return st;
+}
+
+halo_status hl_files_set_names(hl_files *f)
+{
+    bool done = f->count == 0;
+    for (int parts = 1; !done; parts++) {
+        free_names(f);
+        HL_TRY(try_names(f, parts, &done));
+    }
+    return HALO_OK;
+}
+
+const char *hl_files_name(const hl_files *f, int64_t file) { return f->name ? f->name[file] : hl_base_name(f->path[file]); }
 
 /* ------------------------------------------------------------------------------------------- open volumes */
 

@@ -9,6 +9,7 @@ typedef struct hl_files {
     halo_context *ctx;
     char **path; /* [count], sorted by name, or in the order of a list file */
     int64_t count;
+    char **name; /* [count], hl_files_set_names; NULL: not set */
 } hl_files;
 
 /*
@@ -20,6 +21,12 @@ halo_status hl_files_find(halo_context *ctx, const char *path, hl_files *files);
 void hl_files_keep(hl_files *files, int64_t first, int64_t count);
 void hl_files_free(hl_files *files);
 const char *hl_base_name(const char *path);
+/*
+ * Names of files for people and for files that are made of them: base names where these tell all apart, else so many of the last parts of all paths, '_' between them, as do. Images of one case
+ * (x.nii, x.nii.gz) are told apart too, as predictions are called by cases. A path that is there twice has one name.
+ */
+halo_status hl_files_set_names(hl_files *files);
+const char *hl_files_name(const hl_files *files, int64_t file);
 
 /*
  * Volumes of one dataset name in many files: the most recently used stay open, so that walking a file's

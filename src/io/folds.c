@@ -145,7 +145,7 @@ halo_status hl_subset_open(hl_source *all, const int64_t *sample, int64_t n, con
 /* --------------------------------------------------------------------------------------------------------------- folds */
 
 typedef struct patient {
-    char name[160];
+    char name[512];
     uint64_t hash;
     int64_t sample;
 } patient;
@@ -162,13 +162,12 @@ static uint64_t hash_of(const char *name)
 static void name_of(hl_source *s, int64_t sample, const char *until, bool *cut, patient *p)
 {
     char id[512];
-    const char *image = s->ops->image_of ? s->ops->image_of(s, sample) : NULL;
     s->ops->id_of(s, sample, id, sizeof(id));
     if (!*until && (s->info.groups < s->info.samples || strcmp(s->ops->name, "halo") == 0)) snprintf(id, sizeof(id), "group %" PRId64, s->ops->group_of(s, sample));
     char *slash = strrchr(id, '/'), *text = NULL;
     if (slash) *slash = '\0';
-    if (image || hl_is_nifti(id)) hl_nifti_case(image ? image : id, p->name, sizeof(p->name));
-    else snprintf(p->name, sizeof(p->name), "%.150s", id);
+    if (hl_is_nifti(id)) hl_nifti_case(id, p->name, sizeof(p->name));
+    else snprintf(p->name, sizeof(p->name), "%s", id);
     if (*until && (text = strstr(p->name, until)) && text > p->name) *text = '\0';
     *cut = *cut || text;
     p->hash = hash_of(p->name);

@@ -83,7 +83,7 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
 {
     halo_source *h = (halo_source *)source;
     int64_t row = h->row[sample / h->crops.count], file = file_of(h, row);
-    int n = snprintf(out, size, "%s#%" PRId64, hl_base_name(h->files.path[file]), row - h->first[file]);
+    int n = snprintf(out, size, "%s#%" PRId64, hl_files_name(&h->files, file), row - h->first[file]);
     if (h->crops.count > 1 && n > 0 && (size_t)n < size)
         snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % h->crops.count);
 }
@@ -526,6 +526,7 @@ static halo_status set_up(halo_source *h, const hl_source_options *o)
 {
     hl_source_info *info = &h->base.info;
     HL_TRY(hl_files_find(h->base.ctx, o->path, &h->files));
+    HL_TRY(hl_files_set_names(&h->files));
     HL_TRY(open_first(h, o));
     HL_TRY(count_rows(h));
     HL_TRY(read_rows(h, o));

@@ -269,13 +269,13 @@ void hl_io_own_process(void);
 typedef struct hl_volumes hl_volumes;
 halo_status hl_volumes_create(halo_context *ctx, const char *path, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
 /* Begins the next sample, of extents D H W where they are not those of all (NULL); an HDF5 file can have one extent only. Then its cells, box by box (C D H W), in any order. */
-halo_status hl_volumes_add(hl_volumes *volumes, const char *id, int64_t group, const int64_t ext[3]);
+halo_status hl_volumes_add(hl_volumes *volumes, const char *id, const char *image, int64_t group, const int64_t ext[3]);
 halo_status hl_volumes_put(hl_volumes *volumes, const int64_t lo[4], const int64_t ext[4], const float *prediction);
 /* Where the sample that was begun last lies in its scan: `scan_offset` [sample, 2], and its pixel sizes as attributes of the prediction. All samples have it, or none. */
 halo_status hl_volumes_place(hl_volumes *volumes, const hl_window_place *place);
 /*
- * Or as NIfTI images, each in the place of its scan: hl_volumes_create_images makes the directory, hl_volumes_add takes the scan's path for the id and writes the volume before as
- * CASE.nii.gz; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.
+ * Or as NIfTI images, each in the place of its scan: hl_volumes_create_images makes the directory, hl_volumes_add takes the scan's path in `image`, else NULL, and writes the volume before as
+ * CASE.nii.gz, the case being the id without its ending; of several channels CASE_NAME.nii.gz each. Bytes where all values are whole numbers from 0 to 255, else float32. Images that are written stay when another fails.
  */
 halo_status hl_volumes_create_images(halo_context *ctx, const char *directory, const int64_t ext[4], const hl_target *target, hl_volumes **volumes);
 /* Or as ID.npy each, [C, D, H, W] of bytes or float32 as above, of whatever extents hl_volumes_add says. */

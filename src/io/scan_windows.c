@@ -174,7 +174,7 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
     scan_source *s = (scan_source *)source;
     int64_t offset[2];
     offset_of(s, sample, offset);
-    snprintf(out, size, "%s@%" PRId64 ",%" PRId64, hl_base_name(s->files.path[file_of(s, sample)]), offset[0], offset[1]);
+    snprintf(out, size, "%s@%" PRId64 ",%" PRId64, hl_files_name(&s->files, file_of(s, sample)), offset[0], offset[1]);
 }
 
 static void place_of(hl_source *source, int64_t sample, hl_window_place *place)
@@ -347,6 +347,7 @@ static halo_status look_at_all(scan_source *s, const hl_source_options *o)
 {
     hl_source_info *info = &s->base.info;
     HL_TRY(hl_array_files_find(s->base.ctx, o->path, HL_ORDER_NAME, &s->files));
+    HL_TRY(hl_files_set_names(&s->files));
     HL_TRY(hl_calloc(s->base.ctx, (size_t)s->files.count, sizeof(*s->scan), "scans", &s->scan));
     for (int64_t f = 0; f < s->files.count; f++) {
         s->scan[f].first = info->samples;

@@ -47,12 +47,12 @@ static halo_status add_case(hl_scans *s, const char *id, const char *mask)
 
 static halo_status pair_up(hl_scans *s, const hl_files *images, const hl_files *masks)
 {
-    char id[256];
+    char id[512];
     for (int64_t i = 0; i < images->count / s->channels; i++) {
         const char *first = images->path[i * s->channels], *mask = masks ? masks->path[i] : NULL;
         if (mask && !hl_nifti_same_case(first, mask))
             return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s' would be the mask of '%s': their numbers differ; is a file missing?", mask, hl_base_name(first));
-        hl_nifti_case(first, id, sizeof(id));
+        hl_nifti_case(hl_files_name(images, i * s->channels), id, sizeof(id));
         HL_TRY(add_case(s, id, mask));
         for (int c = 0; c < s->channels; c++) HL_TRY(hl_strdup(s->ctx, images->path[i * s->channels + c], &s->item[i].image[c]));
     }
@@ -88,6 +88,7 @@ halo_status hl_scans_find(halo_context *ctx, const char *images, const char *mas
     hl_files of_images = {0}, of_masks = {0};
     halo_status st;
     HL_TRY(find_images(ctx, images, &of_images));
+    HL_GOTO(st, hl_files_set_names(&of_images), free_images);
     if (masks) HL_GOTO(st, find_images(ctx, masks, &of_masks), free_images);
     st = find_both(&s, &of_images, masks ? &of_masks : NULL);
     if (st == HALO_OK) *out = s;

@@ -60,7 +60,7 @@ static int64_t group_of(hl_source *source, int64_t sample)
 static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
 {
     universe_source *u = (universe_source *)source;
-    snprintf(out, size, "%s#%" PRId64, hl_base_name(u->files.path[sample / u->crops.count]),
+    snprintf(out, size, "%s#%" PRId64, hl_files_name(&u->files, sample / u->crops.count),
              sample % u->crops.count);
 }
 
@@ -290,6 +290,7 @@ static halo_status set_up(universe_source *u, const hl_source_options *o)
     int64_t first, count;
     hl_source_info *info = &u->base.info;
     HL_TRY(hl_files_find(u->base.ctx, o->path, &u->files));
+    HL_TRY(hl_files_set_names(&u->files));
     HL_TRY(hl_source_part(u->base.ctx, o, u->files.count, &first, &count));
     hl_files_keep(&u->files, first, count);
     HL_TRY(open_first(u, o));

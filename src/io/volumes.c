@@ -17,6 +17,7 @@ struct hl_volumes {
     hl_target *target;
     int64_t ext[4];
     char *scan;      /* the image that the sample is */
+    char *name;      /* what its image is called, without ending */
     float *whole;    /* [C, D, H, W] */
     bool resamples;  /* to the scan's extents */
     bool arrays;     /* NPY files; scan is the sample's id */
@@ -139,11 +140,9 @@ void hl_volumes_resample(hl_volumes *v) { v->resamples = true; }
 
 static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
 {
-    char id[256];
     hl_str path = {0};
     int64_t n = v->ext[1] * v->ext[2] * v->ext[3];
-    hl_nifti_case(v->scan, id, sizeof(id));
-    hl_str_addf(&path, "%s/%s", v->directory, id);
+    hl_str_addf(&path, "%s/%s", v->directory, v->name);
     if (v->ext[0] > 1) hl_str_addf(&path, "_%s", v->target[c].name);
     hl_str_add(&path, ".nii.gz");
     halo_status st = path.failed ? hl_fail(v->ctx, HALO_ERR_NOMEM, "out of memory: a file name") : HALO_OK;
@@ -229,6 +228,16 @@ static halo_status set_extents(hl_volumes *v, const int64_t ext[3])
     return hl_calloc(v->ctx, (size_t)(v->ext[0] * ext[0] * ext[1] * ext[2]), sizeof(float), "a predicted volume", &v->whole);
 }
 
+static halo_status set_name(hl_volumes *v, const char *id)
+{
+    size_t room = strlen(id) + 1;
+    free(v->name);
+    v->name = NULL;
+    HL_TRY(hl_calloc(v->ctx, room, 1, "a file name", &v->name));
+    hl_nifti_case(id, v->name, room);
+    return HALO_OK;
+}
+
 static halo_status check_extents(const hl_volumes *v, const char *id, const int64_t ext[3])
 {
     if (memcmp(ext, v->ext + 1, 3 * sizeof(*ext)) == 0) return HALO_OK;
@@ -238,13 +247,14 @@ static halo_status check_extents(const hl_volumes *v, const char *id, const int6
                    id, ext[0], ext[1], ext[2], v->ext[1], v->ext[2], v->ext[3]);
 }
 
-halo_status hl_volumes_add(hl_volumes *v, const char *id, int64_t group, const int64_t ext[3])
+halo_status hl_volumes_add(hl_volumes *v, const char *id, const char *image, int64_t group, const int64_t ext[3])
 {
     size_t n = (size_t)v->samples;
     if (v->directory) {
         HL_TRY(write_images(v));
         if (ext) HL_TRY(set_extents(v, ext));
-        return hl_strdup(v->ctx, id, &v->scan);
+        HL_TRY(set_name(v, id));
+        return hl_strdup(v->ctx, image ? image : id, &v->scan);
     }
     if (ext) HL_TRY(check_extents(v, id, ext));
     HL_TRY(hl_grow(v->ctx, &v->id, &v->id_cap, n + 1, sizeof(*v->id), "sample ids"));
@@ -315,6 +325,7 @@ halo_status hl_volumes_close(hl_volumes *v, bool commit)
     free(v->directory);
     free(v->target);
     free(v->scan);
+    free(v->name);
     free(v->whole);
     free(v);
     return st != HALO_OK ? st : finished;

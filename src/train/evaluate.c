@@ -359,7 +359,7 @@ static void confusion_json(const hl_evaluation *e, hl_json *j)
 
 void hl_cases_json(const hl_evaluation *e, hl_json *j)
 {
-    char name[160];
+    char name[512];
     if (e->cases == 0) return;
     hl_json_array(j, "cases");
     for (int64_t i = 0; i < e->cases; i++) {

@@ -281,7 +281,7 @@ static void foreign(halo_context *ctx)
     float x[8] = {0};
     hl_volumes *v;
     MUST(hl_volumes_create(ctx, path, ext, &(hl_target){.name = "density"}, &v));
-    MUST(hl_volumes_add(v, "a", 0, NULL));
+    MUST(hl_volumes_add(v, "a", NULL, 0, NULL));
     MUST(hl_volumes_put(v, (int64_t[4]){0}, ext, x));
     MUST(hl_volumes_close(v, true));
     fails_with(ctx, hl_ckpt_open(ctx, path, &f), HALO_ERR_FORMAT, "text.h5", "not a halo checkpoint",

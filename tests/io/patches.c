@@ -228,9 +228,9 @@ static void predictions(halo_context *ctx)
     uint8_t x[12];
     float y[16];
     MUST(hl_volumes_create_arrays(ctx, in_dir("predictions"), all, target, &volumes));
-    MUST(hl_volumes_add(volumes, "one.npy", 0, all + 1));
+    MUST(hl_volumes_add(volumes, "one.npy", NULL, 0, all + 1));
     MUST(hl_volumes_put(volumes, lo, all, v));
-    MUST(hl_volumes_add(volumes, "two.h5#3/1", 0, other));
+    MUST(hl_volumes_add(volumes, "two.h5#3/1", NULL, 0, other));
     MUST(hl_volumes_put(volumes, lo_b, ext, w));
     MUST(hl_volumes_close(volumes, true));
     MUST(hl_array_open(ctx, in_dir("predictions/one.npy"), "", NULL, &a));

@@ -190,7 +190,7 @@ static void test_places(halo_context *ctx)
     MUST(hl_volumes_create(ctx, in_dir("p.h5"), ext, &label, &v));
     for (int64_t i = 0; i < 2; i++) {
         const hl_window_place place = {.offset = {4 * i, 8}, .step = {0.5, 0.5}, .pixel = {0.04, 0.06}, .step_units = "A", .pixel_units = "A^-1"};
-        MUST(hl_volumes_add(v, "w", 0, NULL));
+        MUST(hl_volumes_add(v, "w", NULL, 0, NULL));
         MUST(hl_volumes_place(v, &place));
         MUST(hl_volumes_put(v, lo, ext, image));
     }

@@ -208,7 +208,7 @@ static void back(halo_context *ctx)
     for (int i = 0; i < 18 * 8 * 4; i++) v[i] = (float)(i / 32 >= 8); /* from d = 8 of 18 on: 4 of 9 */
     MUST(hl_volumes_create_images(ctx, in_dir("back"), ext, &target, &volumes));
     hl_volumes_resample(volumes);
-    MUST(hl_volumes_add(volumes, in_dir("scan.nii"), 0, NULL));
+    MUST(hl_volumes_add(volumes, "scan.nii", in_dir("scan.nii"), 0, NULL));
     MUST(hl_volumes_put(volumes, lo, ext, v));
     MUST(hl_volumes_close(volumes, true));
     MUST(hl_array_open(ctx, in_dir("back/scan.nii.gz"), "", NULL, &a));
