@@ -315,6 +315,40 @@ static halo_status check_cases(const array_source *a)
     return HALO_OK;
 }
 
+static halo_status apart(halo_context *ctx, const char *image, const char *mask, double *voxels)
+{
+    hl_nifti x, y;
+    *voxels = 0;
+    if (!hl_is_nifti(image) || !hl_is_nifti(mask)) return HALO_OK;
+    HL_TRY(hl_nifti_open(ctx, image, &x));
+    halo_status st = hl_nifti_open(ctx, mask, &y);
+    if (st == HALO_OK) {
+        *voxels = hl_nifti_apart(&x, &y);
+        hl_nifti_free(&y);
+    }
+    hl_nifti_free(&x);
+    return st;
+}
+
+/* Masks that say they lie elsewhere than their images are taken as they are; the first is named. */
+static halo_status check_places(const array_source *a)
+{
+    const hl_files *x = &a->x.files, *y = &a->of_y.files;
+    int64_t first = -1, count = 0;
+    double voxels, of_first = 0;
+    char others[64] = "";
+    for (int64_t f = 0; f < x->count && x->count == y->count; f++) {
+        HL_TRY(apart(a->base.ctx, x->path[f], y->path[f], &voxels));
+        if (!(voxels > 0.5)) continue;
+        if (count++ > 0) continue;
+        first = f;
+        of_first = voxels;
+    }
+    if (count > 1) snprintf(others, sizeof(others), ", as do %" PRId64 " other%s", count - 1, HL_S(count - 1));
+    if (count > 0) HL_WARN(a->base.ctx, "'%s' says that it lies elsewhere than '%s', by %.3g voxels%s", y->path[first], x->path[first], of_first, others);
+    return HALO_OK;
+}
+
 /* Each mask has the extents of its sample. */
 static halo_status check_extents(const array_source *a)
 {
@@ -337,7 +371,10 @@ static halo_status check_y_rows(const array_source *a)
     for (int64_t f = 0; together && f < x->files.count; f++)
         if (strcmp(x->files.path[f], y->files.path[f]) == 0 && x->first[f + 1] - x->first[f] != y->first[f + 1] - y->first[f])
             return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s': 'data.x' has %" PRId64 " samples, 'data.y' %" PRId64, x->files.path[f], x->first[f + 1] - x->first[f], y->first[f + 1] - y->first[f]);
-    if (have == a->rows) return x->varied ? check_extents(a) : check_cases(a);
+    if (have == a->rows) {
+        HL_TRY(x->varied ? check_extents(a) : check_cases(a));
+        return check_places(a);
+    }
     return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'data.y' has %" PRId64 " sample%s in %" PRId64 " file%s from '%s' on, 'data.x' has %" PRId64, have, HL_S(have), y->files.count,
                    HL_S(y->files.count), y->files.path[0], a->rows);
 }
