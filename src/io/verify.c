@@ -53,6 +53,7 @@ typedef struct verifier {
     const int64_t *dim;
     bool reversed, is_volume, items;
     int told;
+    hl_str note; /* what is no fault */
     hl_str alike; /* what NumPy's arrays must be, a line for each name: "NAME\tDESCRIPTION\tFILE" */
 } verifier;
 
@@ -248,6 +249,21 @@ static halo_status verify_source(verifier *v)
 
 /* ------------------------------------------------------------------------------------------------------------- of NumPy and NIfTI */
 
+/* Of "[4, 16, 16] int16". */
+static int count_axes(const char *shape)
+{
+    int n = *shape == '[';
+    for (; *shape && *shape != ']'; shape++) n += *shape == ',';
+    return n;
+}
+
+/* Scans differ in their extents by nature: the first that does is named. */
+static void note_difference(verifier *v, const char *have, const char *want, const char *first)
+{
+    if (v->note.len) return;
+    hl_str_addf(&v->note, "images differ in their extents or type: '%s' is %s, '%.*s' %.*s", v->files.path[v->file], have, (int)strcspn(first, "\n"), first, (int)strcspn(want, "\t"), want);
+}
+
 /* Volumes of one name have the shape and type of the first. */
 static halo_status compare_array(verifier *v, const hl_array *a)
 {
@@ -259,7 +275,9 @@ static halo_status compare_array(verifier *v, const hl_array *a)
     for (const char *line = v->alike.s; line && *line; line = strchr(line, '\n') + 1) {
         if (strncmp(line, key, strlen(key)) != 0) continue;
         const char *want = line + strlen(key), *file = strchr(want, '\t');
-        if (strlen(have) != (size_t)(file - want) || strncmp(have, want, strlen(have)) != 0)
+        bool same = strlen(have) == (size_t)(file - want) && strncmp(have, want, strlen(have)) == 0;
+        if (!same && hl_is_nifti(a->path) && a->ndim == count_axes(want)) note_difference(v, have, want, file + 1);
+        else if (!same)
             wrong(v, "%s is %s, that of '%.*s' %.*s", v->title, have, (int)strcspn(file + 1, "\n"), file + 1, (int)(file - want), want);
         return HALO_OK;
     }
@@ -391,6 +409,8 @@ static void report(verifier *v, hl_str *text, hl_json *json)
         hl_json_end_object(json);
     }
     hl_json_end_array(json);
+    if (v->note.len) hl_str_addf(text, "note: %s\n", v->note.s);
+    if (v->note.len) hl_json_string(json, "note", v->note.s);
     hl_json_int(json, "files", v->sum.files);
     hl_json_int(json, "bad_files", v->sum.bad);
     hl_json_int(json, "samples", v->sum.samples);
@@ -421,6 +441,7 @@ halo_status hl_data_verify(halo_context *ctx, const char *path, hl_str *text, hl
     free(v.problem);
     free(v.seen);
     hl_str_free(&v.alike);
+    hl_str_free(&v.note);
     hl_files_free(&v.files);
     return st;
 }
