@@ -5,10 +5,12 @@
  */
 #include "io/h5out.h"
 #include "io/io.h"
+#include "io/files.h"
 #include "io/nifti.h"
 #include "base/file.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <stdio.h>
 
 struct hl_volumes {
@@ -24,7 +26,7 @@ struct hl_volumes {
     hl_h5_out *out;
     hid_t rows;
     int64_t samples;
-    char **id;
+    char **id;       /* of images: the files that were written */
     int64_t *group;
     size_t id_cap, group_cap;
     hl_window_place place; /* of the last sample, where samples are windows of a scan */
@@ -138,6 +140,15 @@ static halo_status resample(hl_volumes *v, const int64_t to[3])
 
 void hl_volumes_resample(hl_volumes *v) { v->resamples = true; }
 
+static halo_status keep_path(hl_volumes *v, const char *path)
+{
+    size_t n = (size_t)v->samples;
+    HL_TRY(hl_grow(v->ctx, &v->id, &v->id_cap, n + 1, sizeof(*v->id), "file names"));
+    HL_TRY(hl_strdup(v->ctx, hl_base_name(path), &v->id[n]));
+    v->samples++;
+    return HALO_OK;
+}
+
 static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
 {
     hl_str path = {0};
@@ -148,8 +159,34 @@ static halo_status write_channel(hl_volumes *v, const hl_nifti *scan, int64_t c)
     halo_status st = path.failed ? hl_fail(v->ctx, HALO_ERR_NOMEM, "out of memory: a file name") : HALO_OK;
     hl_number type = narrow(v->whole + c * n, n);
     if (st == HALO_OK) st = hl_nifti_write(v->ctx, path.s, scan, type, v->whole + c * n);
+    if (st == HALO_OK) st = keep_path(v, path.s);
     hl_str_free(&path);
     return st;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static bool is_prediction(const char *name)
+{
+    size_t n = strlen(name);
+    return *name != '.' && ((n > 7 && strcmp(name + n - 7, ".nii.gz") == 0) || (n > 4 && strcmp(name + n - 4, ".npy") == 0));
+}
+
+/* Whoever reads the directory would take what was there before for these predictions: that is not removed, as nobody knows whose it is, but told. */
+static void tell_of_others(hl_volumes *v)
+{
+    DIR *dir = opendir(v->directory);
+    char one[256] = "";
+    int64_t count = 0;
+    if (!dir) return;
+    if (v->samples) qsort(v->id, (size_t)v->samples, sizeof(*v->id), by_name);
+    for (struct dirent *e; (e = readdir(dir));) {
+        const char *name = e->d_name;
+        if (!is_prediction(name) || (v->samples && bsearch(&name, v->id, (size_t)v->samples, sizeof(*v->id), by_name))) continue;
+        if (count++ == 0 || strcmp(name, one) < 0) snprintf(one, sizeof(one), "%s", name);
+    }
+    closedir(dir);
+    if (count) HL_WARN(v->ctx, "'%s' holds %" PRId64 " older file%s, too, which %s not written now: '%s'%s", v->directory, count, HL_S(count), count == 1 ? "was" : "were", one, count > 1 ? " ..." : "");
 }
 
 /* ID.npy, in the byte order of this machine. */
@@ -172,6 +209,7 @@ static halo_status write_array(hl_volumes *v)
     hl_str_addn(&file, header.s ? header.s : "", header.len);
     hl_str_addn(&file, (const char *)v->whole, (size_t)(n * type.bytes));
     halo_status st = path.failed || header.failed || file.failed ? hl_fail(v->ctx, HALO_ERR_NOMEM, "out of memory: a predicted volume") : hl_file_write(v->ctx, path.s, file.s, file.len);
+    if (st == HALO_OK) st = keep_path(v, path.s);
     hl_str_free(&path);
     hl_str_free(&header);
     hl_str_free(&file);
@@ -303,7 +341,11 @@ static halo_status put_places(hl_volumes *v)
 
 static halo_status finish(hl_volumes *v)
 {
-    if (v->directory) return write_images(v);
+    if (v->directory) {
+        HL_TRY(write_images(v));
+        tell_of_others(v);
+        return HALO_OK;
+    }
     HL_TRY(put_places(v));
     HL_TRY(hl_h5_put_strings(v->out, "/id", v->samples, (const char *const *)v->id));
     return hl_h5_put(v->out, "/group", int64_number, 1, &v->samples, v->group);
