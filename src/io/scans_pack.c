@@ -176,6 +176,16 @@ static halo_status check_extents(packer *p, const char *path, const int64_t ext[
     return HALO_OK;
 }
 
+/* Training would end at it. */
+static halo_status check_finite(const packer *p, const char *path, const volume *v)
+{
+    const int64_t plane = v->ext[1] * v->ext[2], n = v->ext[0] * plane;
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(v->v[i]))
+            return hl_fail(p->ctx, HALO_ERR_NONFINITE, "'%s' holds %g in voxel [d %" PRId64 ", h %" PRId64 ", w %" PRId64 "], which cannot be trained on", path, (double)v->v[i], i / plane, i / v->ext[2] % v->ext[1], i % v->ext[2]);
+    return HALO_OK;
+}
+
 /* One header: what is checked before anything is written. `first` is that of the case's first image, or itself. */
 static halo_status check_image(packer *p, const char *path, hl_nifti *first, bool is_first, bool is_mask)
 {
@@ -220,6 +230,7 @@ static halo_status load(const packer *p, const char *path, bool mask, volume *v)
     hl_nifti_spacings(&n, v->spacing);
     hl_nifti_free(&n);
     HL_TRY(read_volume(p->ctx, path, v));
+    HL_TRY(check_finite(p, path, v));
     return resample(p, v, mask);
 }
 
@@ -252,6 +263,7 @@ static halo_status pack_mask(packer *p, const char *path)
     volume v = {.v = NULL};
     halo_status st = load(p, path, true, &v);
     for (int64_t i = 0; st == HALO_OK && i < v.ext[0] * v.ext[1] * v.ext[2]; i++) {
+        if (fabsf(v.v[i] - rintf(v.v[i])) <= 1e-3f) v.v[i] = rintf(v.v[i]) + 0.0f; /* what interpolation left beside it */
         if (!is_label(p->scans, v.v[i])) st = hl_fail(p->ctx, HALO_ERR_FORMAT, "'%s' holds %g, which is no %s", path, (double)v.v[i], p->scans->labels ? "label of dataset.json" : "class number");
         else if ((double)v.v[i] != p->scans->ignore) p->classes = hl_max64(p->classes, (int64_t)v.v[i] + 1);
     }
