@@ -56,7 +56,7 @@ static const double box = 20;
 static hl_potential *potential_of(halo_context *ctx, const hl_atom *a, int64_t n, double thickness, double slice)
 {
     hl_potential *p;
-    MUST(hl_potential_create(ctx, N, box, thickness, slice, a, n, 2, &p));
+    MUST(hl_potential_create(ctx, N, box, thickness, slice, a, n, 2, NULL, &p));
     return p;
 }
 
@@ -161,7 +161,7 @@ static void test_probe(void)
 static hl_multislice *multislice_of(halo_context *ctx, const hl_potential *p)
 {
     hl_multislice *m;
-    MUST(hl_multislice_create(ctx, p, 200, 2, &m));
+    MUST(hl_multislice_create(ctx, p, 200, 2, NULL, &m));
     return m;
 }
 
@@ -354,7 +354,7 @@ static void test_bad_files(halo_context *ctx, const char *dir)
 
 static void test_poisson(void)
 {
-    static const double means[] = {0.01, 0.7, 12, 300, 5000};
+    static const double means[] = {0.01, 0.7, 12, 255.9, 257, 300, 5000, 60000, 1e9};
     for (size_t k = 0; k < HL_COUNT(means); k++) {
         enum { DRAWS = 40000 };
         double sum = 0, squares = 0, m = means[k];
@@ -367,6 +367,25 @@ static void test_poisson(void)
         tap_ok(fabs(mean) <= 4 * sqrt(m / DRAWS) && fabs(variance / m - 1) <= 4 * sqrt((2 + 1 / m) / DRAWS), "counts of mean %g: off by %.2g, variance over mean %.4f", m, mean, variance / m);
     }
     tap_ok(hl_poisson(0, 7, 1, 1) == 0, "of mean 0 there is none");
+}
+
+/* Each count as often as it should be, of a mean that is drawn by rejection: chi^2 over the counts within four deviations. */
+static void test_poisson_law(void)
+{
+    enum { DRAWS = 400000, FROM = 236, BINS = 129 };
+    static int64_t seen[BINS];
+    const double m = 300;
+    double chi2 = 0, inside = 0;
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        int64_t k = hl_poisson(m, 11, i, 3) - FROM;
+        if (k >= 0 && k < BINS) seen[k]++;
+    }
+    for (int k = 0; k < BINS; k++) {
+        double expected = DRAWS * exp((k + FROM) * log(m) - m - lgamma(k + FROM + 1));
+        chi2 += ((double)seen[k] - expected) * ((double)seen[k] - expected) / expected;
+        inside += (double)seen[k] / DRAWS;
+    }
+    tap_ok(chi2 < BINS + 4 * sqrt(2.0 * BINS) && inside > 0.9995, "counts of mean 300 have Poisson's law: chi^2 %.1f of %d, %.6f within", chi2, BINS, inside);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ files */
@@ -476,11 +495,35 @@ static void test_bad_settings(halo_context *ctx, const char *dir)
     refuse_setting(ctx, dir, "zones=[01]", "'01' is no direction");
     refuse_setting(ctx, dir, "thickness=9:6", "below the least");
     refuse_setting(ctx, dir, "thickness=thin", "no number");
+    refuse_setting(ctx, dir, "thickness=6:1e9", "must be at most 10000");
+    refuse_setting(ctx, dir, "dose=[100, 1e13]", "must be at most 1e+09");
     refuse_setting(ctx, dir, "dose=[0]", "no number above 0");
     refuse_setting(ctx, dir, "size=64", "'grid' must be at least 96");
     refuse_setting(ctx, dir, "grid=65", "must be even");
     refuse_setting(ctx, dir, "aperture=60", "the aperture reaches");
     refuse_setting(ctx, dir, "step=6", "the box 14");
+}
+
+static bool after_some(void *user) { return __atomic_add_fetch((int *)user, 1, __ATOMIC_RELAXED) > 40; }
+
+/* Of crystals whose potential alone would ask far more often. */
+static void test_stop(halo_context *ctx, const char *dir)
+{
+    hl_cbed_settings *s = settings(ctx, dir, "stopped", small);
+    int asked = 0;
+    const hl_cbed_hooks hooks = {.user = &asked, .stop = after_some};
+    snprintf(s->thickness, sizeof(s->thickness), "2000");
+    tap_ok(hl_cbeds_make(ctx, s, &hooks, NULL) == HALO_ERR_STOPPED && asked < 2100, "a stop is heeded within a crystal: %s", halo_error_message(ctx));
+    free(s);
+}
+
+/* More electrons in a pixel than its type holds. */
+static void test_bright(halo_context *ctx, const char *dir)
+{
+    hl_cbed_settings *s = settings(ctx, dir, "bright", small);
+    s->dose = (hl_words){1, {"1e9"}};
+    tap_ok(hl_cbeds_make(ctx, s, NULL, NULL) == HALO_ERR_USAGE && strstr(halo_error_message(ctx), "'dose' 1e+09 is too high: a pixel would count"), "%s", halo_error_message(ctx));
+    free(s);
 }
 
 int main(void)
@@ -501,9 +544,12 @@ int main(void)
     test_files(ctx, dir);
     test_bad_files(ctx, dir);
     test_poisson();
+    test_poisson_law();
+    test_stop(ctx, dir);
     test_made(ctx, dir);
     test_same(ctx, dir);
     test_parts(ctx, dir);
     test_bad_settings(ctx, dir);
+    test_bright(ctx, dir);
     return iotest_end(ctx);
 }

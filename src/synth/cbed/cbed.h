@@ -46,6 +46,7 @@ typedef struct hl_cbed {
     double dose[HL_WORDS_MAX];
     double pixel;
     hl_lens lens;
+    hl_stop stop;          /* asked within crystals; all 0: never */
     hl_crystal *crystal;   /* owned; those of training first, then of validation, then of the test */
     int64_t crystals, first[4]; /* of each part, and the end */
 } hl_cbed;
@@ -65,10 +66,10 @@ typedef struct hl_specimen {
 
 void hl_cbed_draw(const hl_cbed *cbed, int part, int64_t number, hl_specimen *specimen);
 halo_status hl_cbed_potential(const hl_cbed *cbed, const hl_specimen *specimen, hl_potential **potential);
-/* Patterns [scan scan, size, size]: the part of the beam in each pixel, times size^2, so that a beam spread evenly over the detector is 1 everywhere. */
+/* Patterns [scan scan, size, size]: the part of the beam in each pixel, times size^2, so that a beam spread evenly over the detector is 1 everywhere. HALO_ERR_STOPPED, without a message, when stopped, as of hl_cbed_potential. */
 halo_status hl_cbed_patterns(const hl_cbed *cbed, const hl_potential *potential, float *patterns);
-/* Electrons counted when `dose` of them fall on the crystal at each position, at most 65535 a pixel; number: of the crystal, index: of the dose. */
-void hl_cbed_count(const hl_cbed *cbed, int part, int64_t number, int index, const float *patterns, uint16_t *counts);
+/* Electrons counted when `dose` of them fall on the crystal at each position; number: of the crystal, index: of the dose. HALO_ERR_USAGE where a pixel counts more than 65535. */
+halo_status hl_cbed_count(const hl_cbed *cbed, int part, int64_t number, int index, const float *patterns, uint16_t *counts);
 /* A number with the Poisson distribution of this mean, from the numbers that (seed, stream, counter, ...) begin. */
 int64_t hl_poisson(double mean, uint64_t seed, uint64_t counter0, uint64_t counter1);
 

@@ -77,7 +77,7 @@ static halo_status add_sample(maker *m, int part, int64_t number, const hl_speci
     const void *x = m->patterns;
     int at = snprintf(name, sizeof(name), "%s-%06" PRId64 " %s [%.3g %.3g %.3g] %.2f A", part_name[part], number, p->crystal->name, p->zone[0], p->zone[1], p->zone[2], p->thickness);
     if (dose >= 0) {
-        hl_cbed_count(&m->c, part, number, dose, m->patterns, m->counts);
+        HL_TRY(hl_cbed_count(&m->c, part, number, dose, m->patterns, m->counts));
         x = m->counts;
         snprintf(name + at, sizeof(name) - (size_t)at, " dose %g", m->c.dose[dose]);
     }
@@ -114,9 +114,10 @@ static halo_status add_notes(const maker *m, hl_writer *w)
     return HALO_OK;
 }
 
-static halo_status stop_asked(const maker *m)
+/* Says so of a stop within a crystal. */
+static halo_status say_stopped(const maker *m, halo_status st)
 {
-    if (!m->hooks || !m->hooks->stop || !m->hooks->stop(m->hooks->user)) return HALO_OK;
+    if (st != HALO_ERR_STOPPED) return st;
     return hl_fail(m->c.ctx, HALO_ERR_STOPPED, "stopped after %" PRId64 " crystals; the same command continues", m->result.crystals);
 }
 
@@ -140,8 +141,7 @@ static halo_status fill(maker *m, int part, int64_t first, int64_t end, hl_write
 {
     HL_TRY(add_notes(m, w));
     for (int64_t i = first; i < end; i++) {
-        HL_TRY(stop_asked(m));
-        HL_TRY(add_crystal(m, part, i, w));
+        HL_TRY(say_stopped(m, hl_stop_asked(&m->c.stop) ? HALO_ERR_STOPPED : add_crystal(m, part, i, w)));
         report(m, 1);
     }
     return HALO_OK;
@@ -181,7 +181,7 @@ static halo_status make_files(maker *m)
     HL_TRY(hl_calloc(m->c.ctx, all, sizeof(float), "patterns", &m->patterns));
     HL_TRY(hl_calloc(m->c.ctx, all, sizeof(uint16_t), "counts", &m->counts));
     HL_TRY(hl_calloc(m->c.ctx, pixels, sizeof(float), "an image", &m->image));
-    HL_TRY(measure(m));
+    HL_TRY(say_stopped(m, measure(m)));
     for (int p = 0; p < HL_CBED_PARTS; p++)
         for (int64_t f = 0; f < m->files[p]; f++)
             if (file++ % m->c.ctx->ranks == m->c.ctx->rank) HL_TRY(make_file(m, p, f));
@@ -299,6 +299,7 @@ halo_status hl_cbeds_make(halo_context *ctx, const hl_cbed_settings *s, const hl
     maker m = {.hooks = hooks, .begin = hl_now(), .count = {s->count, s->validation, s->test}};
     for (int p = 0; p < HL_CBED_PARTS; p++) m.files[p] = hl_div_up(m.count[p], s->per_file);
     halo_status st = hl_agree(ctx, hl_cbed_open(ctx, s, &m.c));
+    if (hooks) m.c.stop = (hl_stop){hooks->stop, hooks->user};
     if (st == HALO_OK) st = make_all(&m);
     hl_cbed_close(&m.c);
     free(m.patterns);

@@ -5,6 +5,10 @@
 
 #include "base/base.h"
 
+/* Whether to stop; asked by several threads. ask may be NULL. */
+typedef struct hl_stop { bool (*ask)(void *user); void *user; } hl_stop;
+static inline bool hl_stop_asked(const hl_stop *stop) { return stop && stop->ask && stop->ask(stop->user); }
+
 typedef struct hl_site {
     int z;             /* atomic number */
     double at[3];      /* in parts of the cell's edges */

@@ -12,12 +12,16 @@
 
 /* ------------------------------------------------------------------------------------------------------------- settings */
 
-static halo_status read_number(halo_context *ctx, const char *key, const char *text, double *out)
+#define THICKNESS_MOST 1e4 /* A: nothing that a beam of 200 keV passes is thicker */
+#define DOSE_MOST 1e9      /* a pattern's; counts of a pixel must be below 2^16 besides (hl_cbed_count) */
+
+/* Above 0, at most `most`. */
+static halo_status read_number(halo_context *ctx, const char *key, const char *text, double most, double *out)
 {
     char *end;
     *out = strtod(text, &end);
-    if (end != text && *end == '\0' && isfinite(*out) && *out > 0) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_USAGE, "'%s': '%s' is no number above 0", key, text);
+    if (end == text || *end != '\0' || !isfinite(*out) || *out <= 0) return hl_fail(ctx, HALO_ERR_USAGE, "'%s': '%s' is no number above 0", key, text);
+    return *out <= most ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'%s' is %s: must be at most %g", key, text, most);
 }
 
 static halo_status read_thickness(hl_cbed *c)
@@ -26,8 +30,8 @@ static halo_status read_thickness(hl_cbed *c)
     snprintf(text, sizeof(text), "%s", c->s->thickness);
     char *colon = strchr(text, ':');
     if (colon) *colon = '\0';
-    HL_TRY(read_number(c->ctx, "thickness", text, &c->thickness[0]));
-    HL_TRY(read_number(c->ctx, "thickness", colon ? colon + 1 : text, &c->thickness[1]));
+    HL_TRY(read_number(c->ctx, "thickness", text, THICKNESS_MOST, &c->thickness[0]));
+    HL_TRY(read_number(c->ctx, "thickness", colon ? colon + 1 : text, THICKNESS_MOST, &c->thickness[1]));
     if (c->thickness[0] <= c->thickness[1]) return HALO_OK;
     return hl_fail(c->ctx, HALO_ERR_USAGE, "'thickness' is '%s': the most is below the least", c->s->thickness);
 }
@@ -60,7 +64,7 @@ static halo_status read_doses(hl_cbed *c, const char *text)
         rest = comma ? comma + 1 : NULL;
         if (comma) *comma = '\0';
         if (c->doses == HL_WORDS_MAX) return hl_fail(c->ctx, HALO_ERR_USAGE, "'dose' has more than %d numbers", HL_WORDS_MAX);
-        HL_TRY(read_number(c->ctx, "dose", this, &c->dose[c->doses++]));
+        HL_TRY(read_number(c->ctx, "dose", this, DOSE_MOST, &c->dose[c->doses++]));
     }
     return HALO_OK;
 }

@@ -65,7 +65,7 @@ static void set_transmission(hl_multislice *m, int64_t slice, const double *v, d
     fftw_execute_dft(m->backward, work, t);
 }
 
-static halo_status set_transmissions(hl_multislice *m, const hl_potential *p, double sigma, int threads)
+static halo_status set_transmissions(hl_multislice *m, const hl_potential *p, double sigma, int threads, const hl_stop *stop)
 {
     int failed = 0;
     (void)threads; /* without OpenMP */
@@ -75,13 +75,14 @@ static halo_status set_transmissions(hl_multislice *m, const hl_potential *p, do
         if (!work) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
 #pragma omp for schedule(static)
         for (int64_t s = 0; s < m->slices; s++)
-            if (work) set_transmission(m, s, p->v + s * m->n * m->n, sigma, work);
+            if (work && !hl_stop_asked(stop)) set_transmission(m, s, p->v + s * m->n * m->n, sigma, work);
         fftw_free(work);
     }
+    if (hl_stop_asked(stop)) return HALO_ERR_STOPPED;
     return failed ? hl_fail(m->ctx, HALO_ERR_NOMEM, "out of memory: a transmission") : HALO_OK;
 }
 
-halo_status hl_multislice_create(halo_context *ctx, const hl_potential *p, double kv, int threads, hl_multislice **out)
+halo_status hl_multislice_create(halo_context *ctx, const hl_potential *p, double kv, int threads, const hl_stop *stop, hl_multislice **out)
 {
     hl_multislice *m;
     size_t modes = (size_t)(p->n * p->n);
@@ -94,7 +95,7 @@ halo_status hl_multislice_create(halo_context *ctx, const hl_potential *p, doubl
     halo_status st = m->transmission && m->propagator && m->forward && m->backward ? HALO_OK : hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a multislice");
     if (st == HALO_OK) {
         set_propagator(m, hl_electron_wavelength(kv));
-        st = set_transmissions(m, p, hl_interaction(kv), threads);
+        st = set_transmissions(m, p, hl_interaction(kv), threads, stop);
     }
     if (st == HALO_OK) *out = m;
     else hl_multislice_destroy(m);

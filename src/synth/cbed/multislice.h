@@ -6,7 +6,7 @@
 #include <complex.h>
 #include <fftw3.h>
 
-#include "base/base.h"
+#include "synth/cbed/crystal.h"
 
 struct hl_potential;
 
@@ -22,8 +22,8 @@ typedef struct hl_multislice {
 /* The highest frequency, 1/A, that waves and potentials have: two thirds of the grid's. */
 double hl_band_limit(int64_t n, double box);
 
-/* For electrons of `kv` kilovolts. Potential and box are not kept. */
-halo_status hl_multislice_create(halo_context *ctx, const struct hl_potential *potential, double kv, int threads, hl_multislice **multislice);
+/* For electrons of `kv` kilovolts. Potential and box are not kept. HALO_ERR_STOPPED, without a message, when `stop`, which may be NULL, says so. */
+halo_status hl_multislice_create(halo_context *ctx, const struct hl_potential *potential, double kv, int threads, const hl_stop *stop, hl_multislice **multislice);
 void hl_multislice_destroy(hl_multislice *multislice);
 
 /* wave [n, n]: modes of the probe, which become those behind the crystal. work [n, n] is overwritten; both of fftw_alloc_complex. Several threads may run, each with its own. */

@@ -112,7 +112,7 @@ static halo_status add_up(hl_potential *p)
     return st;
 }
 
-static halo_status fill(hl_potential *p, const hl_atom *atoms, int64_t count, int threads)
+static halo_status fill(hl_potential *p, const hl_atom *atoms, int64_t count, int threads, const hl_stop *stop)
 {
     fftw_plan plan = hl_fft_plan(p->n, FFTW_BACKWARD);
     int failed = plan == NULL;
@@ -124,17 +124,18 @@ static halo_status fill(hl_potential *p, const hl_atom *atoms, int64_t count, in
         if (!ok) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t s = 0; s < p->slices; s++) {
-            if (!ok) continue;
+            if (!ok || hl_stop_asked(stop)) continue;
             add_slice(p, s, atoms, count, &t);
             finish_slice(p, s, &t, plan);
         }
         work_close(&t);
     }
     hl_fft_plan_free(plan);
+    if (hl_stop_asked(stop)) return HALO_ERR_STOPPED;
     return failed ? hl_fail(p->ctx, HALO_ERR_NOMEM, "out of memory: a potential") : add_up(p);
 }
 
-halo_status hl_potential_create(halo_context *ctx, int64_t n, double box, double thickness, double slice, const hl_atom *atoms, int64_t count, int threads, hl_potential **out)
+halo_status hl_potential_create(halo_context *ctx, int64_t n, double box, double thickness, double slice, const hl_atom *atoms, int64_t count, int threads, const hl_stop *stop, hl_potential **out)
 {
     hl_potential *p;
     hl_atom *sorted = NULL;
@@ -151,7 +152,7 @@ halo_status hl_potential_create(halo_context *ctx, int64_t n, double box, double
     if (!p->all) HL_GOTO(st, hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a potential"), undo);
     if (count) memcpy(sorted, atoms, (size_t)count * sizeof(*atoms));
     qsort(sorted, (size_t)count, sizeof(*sorted), by_kind);
-    HL_GOTO(st, fill(p, sorted, count, threads), undo);
+    HL_GOTO(st, fill(p, sorted, count, threads, stop), undo);
     free(sorted);
     *out = p;
     return HALO_OK;

@@ -14,7 +14,7 @@ halo_status hl_cbed_potential(const hl_cbed *c, const hl_specimen *p, hl_potenti
     int64_t n;
     memcpy(strained.cell, p->cell, sizeof(strained.cell));
     HL_TRY(hl_crystal_cut(c->ctx, &strained, p->turn, p->origin, c->s->box, p->thickness, &atom, &n));
-    halo_status st = hl_potential_create(c->ctx, c->s->grid, c->s->box, p->thickness, c->s->slice, atom, n, c->threads, potential);
+    halo_status st = hl_potential_create(c->ctx, c->s->grid, c->s->box, p->thickness, c->s->slice, atom, n, c->threads, &c->stop, potential);
     free(atom);
     return st;
 }
@@ -36,7 +36,7 @@ halo_status hl_cbed_patterns(const hl_cbed *c, const hl_potential *potential, fl
     const int64_t n = s->grid, positions = s->scan * s->scan;
     hl_multislice *m;
     int failed = 0;
-    HL_TRY(hl_multislice_create(c->ctx, potential, s->kv, c->threads, &m));
+    HL_TRY(hl_multislice_create(c->ctx, potential, s->kv, c->threads, &c->stop, &m));
 #pragma omp parallel num_threads(c->threads)
     {
         double _Complex *wave = fftw_alloc_complex((size_t)(n * n)), *work = fftw_alloc_complex((size_t)(n * n));
@@ -46,7 +46,7 @@ halo_status hl_cbed_patterns(const hl_cbed *c, const hl_potential *potential, fl
         for (int64_t p = 0; p < positions; p++) {
             const int64_t index[2] = {p / s->scan, p % s->scan};
             double at[2];
-            if (!ok) continue;
+            if (!ok || hl_stop_asked(&c->stop)) continue;
             for (int k = 0; k < 2; k++) at[k] = s->box / 2 + ((double)index[k] - (double)(s->scan - 1) / 2) * s->step;
             hl_probe(&c->lens, n, s->box, at, wave);
             hl_multislice_run(m, wave, work);
@@ -56,5 +56,6 @@ halo_status hl_cbed_patterns(const hl_cbed *c, const hl_potential *potential, fl
         fftw_free(work);
     }
     hl_multislice_destroy(m);
+    if (hl_stop_asked(&c->stop)) return HALO_ERR_STOPPED;
     return failed ? hl_fail(c->ctx, HALO_ERR_NOMEM, "out of memory: a wave") : HALO_OK;
 }
