@@ -236,6 +236,21 @@ static halo_status fill_scores(walk *w, hl_evaluation *e)
     return HALO_OK;
 }
 
+static int64_t voxels_of(hl_source *source, int64_t sample)
+{
+    int64_t n[3];
+    hl_source_extents(source, sample, n);
+    return n[0] * n[1] * n[2];
+}
+
+/* Of whole volumes, which may have extents of their own. */
+static void count_voxels(hl_evaluation *e, hl_source *source)
+{
+    e->own_extents = true;
+    e->voxels = voxels_of(source, 0);
+    for (int64_t i = 1; i < source->info.samples && !e->voxels_differ; i++) e->voxels_differ = voxels_of(source, i) != e->voxels;
+}
+
 static halo_status score(walk *w, hl_evaluation *e)
 {
     halo_status st;
@@ -246,7 +261,10 @@ static halo_status score(walk *w, hl_evaluation *e)
     HL_TRY(hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->score));
     HL_GOTO(st, hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->group_score), free_scores);
     HL_GOTO(st, fill_scores(w, e), free_scores);
-    if (w->any) e->items = e->groups = w->any;
+    if (w->any) {
+        e->items = e->groups = w->any;
+        count_voxels(e, source);
+    }
     return HALO_OK;
 free_scores:
     hl_evaluation_free(e);
@@ -366,6 +384,7 @@ void hl_cases_json(const hl_evaluation *e, hl_json *j)
         e->source->ops->id_of(e->source, i, name, sizeof(name));
         hl_json_object(j, NULL);
         hl_json_string(j, "name", name);
+        hl_json_int(j, "voxels", e->own_extents ? voxels_of(e->source, i) : e->voxels);
         hl_json_array(j, "dice");
         for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, hl_class_metrics_case(e->counted, i, k).dice);
         hl_json_end_array(j);
@@ -409,7 +428,8 @@ void hl_evaluation_json(const hl_evaluation *e, hl_json *j)
     targets_json(e, e->score, j);
     if (e->classes > 0) classes_json(e, j);
     if (e->voxels > 1) {
-        hl_json_int(j, "voxels", e->voxels);
+        if (e->voxels_differ) hl_json_number(j, "voxels", NAN);
+        else hl_json_int(j, "voxels", e->voxels);
         return;
     }
     hl_json_object(j, "universes");

@@ -215,6 +215,7 @@ typedef struct hl_evaluation {
     int64_t cases;             /* scored one by one: the samples, of volumes; 0 */
     hl_source *source;
     int64_t voxels; /* of each target of a sample: 1, or those of a volume, which are scored one by one; group_score is then score */
+    bool own_extents, voxels_differ; /* samples are whole volumes of their own extents; whose numbers of voxels are not those of the first */
     double seconds, samples_per_second;
 } hl_evaluation;
 
