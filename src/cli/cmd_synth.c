@@ -77,6 +77,18 @@ static bool is_key(hl_keys keys, const char *name)
     return false;
 }
 
+/* Options of other generators are refused: `keys` are this one's, `more` its options that are no keys. */
+static halo_status check_options(hl_invocation *inv, const hl_keys *keys, const char *more)
+{
+    for (size_t i = 0; i < HL_COUNT(options); i++) {
+        char word[32];
+        bool known = keys && is_key(*keys, options[i].name);
+        for (int k = 0; !known && hl_choice(more, k, word, sizeof(word)); k++) known = strcmp(word, options[i].name) == 0;
+        if (!known && hl_given(inv, options[i].name)) return hl_fail(inv->ctx, HALO_ERR_USAGE, "'halo synth %s' has no option '--%s'", inv->arg[0], options[i].name);
+    }
+    return HALO_OK;
+}
+
 /* Defaults, the file of --config, options, key=value: each over those before. */
 static halo_status read_settings(hl_invocation *inv, hl_keys keys, void *s)
 {
@@ -209,15 +221,38 @@ static int run_universe(hl_invocation *inv)
 
 /* ----------------------------------------------------------------------------------------------- phantom */
 
+/* What a dry run tells of the files to come, in one line or one object. */
+static int print_size(hl_invocation *inv, const char *what, int64_t n, double bytes)
+{
+    hl_json j = {0};
+    HL_INFO(inv->ctx, "%" PRId64 " %s in files of about %.3g MiB before compression", n, what, bytes / 1048576);
+    if (!inv->json) return HL_EXIT_OK;
+    hl_json_object(&j, NULL);
+    hl_json_int(&j, what, n);
+    hl_json_number(&j, "file_bytes", bytes);
+    hl_json_end_object(&j);
+    return hl_print_json(inv, &j);
+}
+
+static int size_phantoms(hl_invocation *inv, const hl_phantom_settings *s)
+{
+    int64_t n = s->count + s->validation + s->test;
+    if (hl_phantoms_check(inv->ctx, s) != HALO_OK) return HL_EXIT_USAGE;
+    return print_size(inv, "phantoms", n, 3.0 * (double)n * (double)s->size[0] * (double)s->size[1] * (double)s->size[2]);
+}
+
 static int run_phantom(hl_invocation *inv)
 {
     hl_phantom_settings *s;
     int rc = HL_EXIT_OK;
     if (inv->ctx->rank != 0) return rc;
+    hl_catch_signals();
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
     if (st == HALO_OK) st = read_settings(inv, hl_phantom_keys(), s);
-    if (st == HALO_OK) st = hl_phantoms_make(inv->ctx, s);
-    if (st == HALO_OK) {
+    bool dry = hl_given(inv, "dry-run");
+    if (st == HALO_OK && dry) rc = size_phantoms(inv, s);
+    else if (st == HALO_OK) st = hl_phantoms_make(inv->ctx, s, stop_asked, NULL);
+    if (st == HALO_OK && !dry) {
         hl_json j = {0};
         int64_t n = s->count + s->validation + s->test;
         HL_INFO(inv->ctx, "%" PRId64 " phantom%s in '%s'", n, HL_S(n), s->out);
@@ -257,6 +292,17 @@ static int print_cbed(hl_invocation *inv, const hl_cbed_settings *s, const hl_cb
     return hl_print_json(inv, &j);
 }
 
+static halo_status size_crystals(hl_invocation *inv, const hl_cbed_settings *s, int *rc)
+{
+    hl_cbed c;
+    halo_status st = hl_cbed_open(inv->ctx, s, &c);
+    double pixels = (double)(s->size * s->size), x = (double)(s->scan * s->scan) * pixels * (c.doses ? 2 : 4);
+    int64_t n = s->count + s->validation + s->test;
+    if (st == HALO_OK && inv->ctx->rank == 0) *rc = print_size(inv, "crystals", n, (double)n * (double)hl_max64(1, c.doses) * (x + 4 * pixels));
+    hl_cbed_close(&c);
+    return st;
+}
+
 static int run_cbed(hl_invocation *inv)
 {
     progress_line line = {.ctx = inv->ctx, .terminal = isatty(STDERR_FILENO), .quiet = inv->quiet || inv->ctx->rank != 0};
@@ -267,8 +313,9 @@ static int run_cbed(hl_invocation *inv)
     hl_catch_signals();
     halo_status st = hl_calloc(inv->ctx, 1, sizeof(*s), "settings", &s);
     if (st == HALO_OK) st = read_settings(inv, hl_cbed_keys(), s);
-    if (st == HALO_OK) st = hl_cbeds_make(inv->ctx, s, &hooks, &result);
-    if (st == HALO_OK && inv->ctx->rank == 0) rc = print_cbed(inv, s, &result);
+    bool dry = hl_given(inv, "dry-run");
+    if (st == HALO_OK) st = dry ? size_crystals(inv, s, &rc) : hl_cbeds_make(inv->ctx, s, &hooks, &result);
+    if (st == HALO_OK && !dry && inv->ctx->rank == 0) rc = print_cbed(inv, s, &result);
     free(s);
     return st == HALO_OK ? rc : hl_exit_code(st);
 }
@@ -379,20 +426,30 @@ static int run_keys(hl_invocation *inv)
 static const struct {
     const char *name;
     int (*run)(hl_invocation *inv);
-} kinds[] = {{"universe", run_universe},
-             {"phantom", run_phantom},
-             {"cbed", run_cbed},
-             {"baseline", run_baseline},
-             {"pack", run_pack},
-             {"bench", hl_bench_synth},
-             {"keys", run_keys}};
+    hl_keys (*keys)(void); /* NULL: none */
+    const char *more;      /* options besides */
+} kinds[] = {{"universe", run_universe, hl_universes_keys, "config|dry-run"},
+             {"phantom", run_phantom, hl_phantom_keys, "config|dry-run"},
+             {"cbed", run_cbed, hl_cbed_keys, "config|dry-run"},
+             {"baseline", run_baseline, NULL, "crop|seed"},
+             {"pack", run_pack, NULL, ""},
+             {"bench", hl_bench_synth, NULL, ""},
+             {"keys", run_keys, NULL, ""}};
+
+static int run_kind(hl_invocation *inv, size_t i)
+{
+    hl_keys keys = {0};
+    if (kinds[i].keys) keys = kinds[i].keys();
+    halo_status st = check_options(inv, kinds[i].keys ? &keys : NULL, kinds[i].more);
+    return st == HALO_OK ? kinds[i].run(inv) : hl_exit_code(st);
+}
 
 static int synth(hl_invocation *inv)
 {
     const char *names[HL_COUNT(kinds)];
 
     for (size_t i = 0; i < HL_COUNT(kinds); i++) {
-        if (strcmp(inv->arg[0], kinds[i].name) == 0) return kinds[i].run(inv);
+        if (strcmp(inv->arg[0], kinds[i].name) == 0) return run_kind(inv, i);
         names[i] = kinds[i].name;
     }
     const char *near = hl_nearest(inv->arg[0], names, HL_COUNT(kinds));

@@ -47,4 +47,7 @@ double hl_making_box(const hl_making *m, const hl_draw *d);
  * For one rank. */
 halo_status hl_making_claim(hl_making *m);
 
+/* Settings in the words of a file, those of the directory and those of this run, which differ: HALO_ERR_USAGE, which names the first line that does. */
+halo_status hl_making_refuse_difference(halo_context *ctx, const char *directory, const char *was, const char *is);
+
 #endif

@@ -22,7 +22,7 @@ static halo_status fixed_settings(halo_context *ctx, const hl_universes_settings
     return out->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
 }
 
-static halo_status refuse_difference(halo_context *ctx, const char *path, const char *was, const char *is)
+halo_status hl_making_refuse_difference(halo_context *ctx, const char *path, const char *was, const char *is)
 {
     while (*was && *was == *is && strncmp(was, is, strcspn(was, "\n") + 1) == 0) {
         size_t line = strcspn(was, "\n") + 1;
@@ -62,7 +62,7 @@ static halo_status claim(hl_making *m)
     HL_GOTO(st, hl_path_join(m->ctx, m->settings->out, "universes.yaml", &path), done);
     if (hl_file_exists(path)) {
         HL_GOTO(st, read_fixed(m->ctx, path, &old), done);
-        if (strcmp(old.s, text.s) != 0) st = refuse_difference(m->ctx, m->settings->out, old.s, text.s);
+        if (strcmp(old.s, text.s) != 0) st = hl_making_refuse_difference(m->ctx, m->settings->out, old.s, text.s);
     } else
         st = hl_file_write(m->ctx, path, text.s, text.len);
 done:

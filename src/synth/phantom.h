@@ -50,7 +50,9 @@ void hl_phantom_render(const hl_phantom *phantom, int16_t *value, uint8_t *label
 /* Volume of an ellipsoid, mm^3. */
 double hl_ellipsoid_volume(const hl_ellipsoid *e);
 
-/* Makes what the settings ask for. HALO_ERR_USAGE where they make no sense. Not collective. */
-halo_status hl_phantoms_make(halo_context *ctx, const hl_phantom_settings *settings);
+/* HALO_ERR_USAGE where settings make no sense. */
+halo_status hl_phantoms_check(halo_context *ctx, const hl_phantom_settings *settings);
+/* Makes what the settings ask for; phantoms.yaml holds them, a directory made with others is refused. `stop`, which may be NULL, is asked between phantoms: HALO_ERR_STOPPED when it says so. Not collective. */
+halo_status hl_phantoms_make(halo_context *ctx, const hl_phantom_settings *settings, bool (*stop)(void *user), void *user);
 
 #endif

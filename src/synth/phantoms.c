@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "io/nifti.h"
 #include "io/writer.h"
+#include "synth/making.h"
 
 #define AT(field) offsetof(hl_phantom_settings, field)
 
@@ -40,6 +41,9 @@ typedef struct maker {
     float *y;
     size_t value_room, label_room, y_room;
     hl_str table;
+    bool (*stop)(void *user);
+    void *user;
+    int64_t made;
 } maker;
 
 static const char *const parts[] = {"train", "val", "test"};
@@ -66,6 +70,7 @@ static void tell(maker *m, const char *name)
 static halo_status make(maker *m, int part, int64_t number)
 {
     char name[32];
+    if (m->stop && m->stop(m->user)) return hl_fail(m->ctx, HALO_ERR_STOPPED, "stopped after %" PRId64 " phantom%s; the same command begins anew", m->made, HL_S(m->made));
     hl_phantom_draw(m->s, part, number, &m->p);
     int64_t n = m->p.ext[0] * m->p.ext[1] * m->p.ext[2];
     HL_TRY(hl_grow(m->ctx, &m->value, &m->value_room, (size_t)n, sizeof(*m->value), "a phantom"));
@@ -74,6 +79,7 @@ static halo_status make(maker *m, int part, int64_t number)
     hl_phantom_render(&m->p, m->value, m->label);
     for (int64_t i = 0; i < n; i++) m->y[i] = m->label[i];
     tell(m, name_of(part, number, name));
+    m->made++;
     return HALO_OK;
 }
 
@@ -155,7 +161,31 @@ static halo_status write_table(maker *m)
     return st;
 }
 
-static halo_status check(halo_context *ctx, const hl_phantom_settings *s)
+/* phantoms.yaml holds the settings of a directory; only equal ones write to it again. */
+static halo_status claim(halo_context *ctx, const hl_phantom_settings *s)
+{
+    hl_phantom_settings fixed = *s;
+    hl_str text = {0};
+    char *path = NULL, *was = NULL;
+    size_t bytes;
+    halo_status st;
+    snprintf(fixed.out, sizeof(fixed.out), ".");
+    hl_config_write(hl_phantom_keys(), &fixed, &text);
+    HL_GOTO(st, text.failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : hl_make_dirs(ctx, s->out), done);
+    HL_GOTO(st, hl_path_join(ctx, s->out, "phantoms.yaml", &path), done);
+    if (hl_file_exists(path)) {
+        HL_GOTO(st, hl_file_read(ctx, path, 1 << 20, &was, &bytes), done);
+        if (strcmp(was, text.s) != 0) st = hl_making_refuse_difference(ctx, s->out, was, text.s);
+    } else
+        st = hl_file_write(ctx, path, text.s, text.len);
+done:
+    free(path);
+    free(was);
+    hl_str_free(&text);
+    return st;
+}
+
+halo_status hl_phantoms_check(halo_context *ctx, const hl_phantom_settings *s)
 {
     if (s->count + s->validation + s->test == 0) return hl_fail(ctx, HALO_ERR_USAGE, "no phantoms are asked for: 'count', 'validation' and 'test' are 0");
     if (s->least > s->most) return hl_fail(ctx, HALO_ERR_USAGE, "'least' is %g, 'most' %g: the largest radius of a lesion is below the least", s->least, s->most);
@@ -163,13 +193,13 @@ static halo_status check(halo_context *ctx, const hl_phantom_settings *s)
     return HALO_OK;
 }
 
-halo_status hl_phantoms_make(halo_context *ctx, const hl_phantom_settings *s)
+halo_status hl_phantoms_make(halo_context *ctx, const hl_phantom_settings *s, bool (*stop)(void *user), void *user)
 {
-    maker m = {.ctx = ctx, .s = s};
+    maker m = {.ctx = ctx, .s = s, .stop = stop, .user = user};
     const int64_t count[] = {s->count, s->validation, s->test};
-    HL_TRY(check(ctx, s));
+    HL_TRY(hl_phantoms_check(ctx, s));
     hl_str_add(&m.table, "phantom,class,d,h,w,radius_1,radius_2,radius_3,volume,voxels\n");
-    halo_status st = hl_make_dirs(ctx, s->out);
+    halo_status st = claim(ctx, s);
     for (int part = 0; part < 3 && st == HALO_OK; part++) st = write_part(&m, part, count[part]);
     if (st == HALO_OK) st = write_table(&m);
     free(m.value);

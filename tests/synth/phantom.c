@@ -158,7 +158,7 @@ static void test_files(halo_context *ctx)
     s.count = 3, s.validation = 2;
     s.size[0] = 16, s.size[1] = 12, s.size[2] = 20;
     snprintf(s.out, sizeof(s.out), "%s", in_dir("h"));
-    MUST(hl_phantoms_make(ctx, &s));
+    MUST(hl_phantoms_make(ctx, &s, NULL, NULL));
     MUST(hl_source_open(ctx, &(hl_source_options){.path = in_dir("h/val.h5")}, &source));
     tap_ok(reads_equal(ctx, &s, 1, source), "HDF5 has what was drawn: %s", source->info.description);
     hl_source_close(source);
@@ -166,7 +166,7 @@ static void test_files(halo_context *ctx)
     hl_array_options o = {.x = "", .y = "", .y_from = "../masks", .table = "", .classes = true};
     snprintf(s.out, sizeof(s.out), "%s", in_dir("n"));
     s.format = 1;
-    MUST(hl_phantoms_make(ctx, &s));
+    MUST(hl_phantoms_make(ctx, &s, NULL, NULL));
     MUST(hl_source_open(ctx, &(hl_source_options){.path = in_dir("n/train/images"), .array = &o}, &source));
     tap_ok(reads_equal(ctx, &s, 0, source), "NIfTI too: %s", source->info.description);
     hl_source_close(source);
@@ -176,7 +176,7 @@ static void test_files(halo_context *ctx)
     s.format = 0;
     s.vary = 0.2;
     iotest_errors = 0;
-    fails_with(ctx, hl_phantoms_make(ctx, &s), HALO_ERR_USAGE, "'vary' needs 'format: nifti'", "", "different extents in one HDF5 file");
+    fails_with(ctx, hl_phantoms_make(ctx, &s, NULL, NULL), HALO_ERR_USAGE, "'vary' needs 'format: nifti'", "", "different extents in one HDF5 file");
 }
 
 int main(void)
