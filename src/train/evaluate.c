@@ -384,13 +384,13 @@ void hl_cases_json(const hl_evaluation *e, hl_json *j)
         e->source->ops->id_of(e->source, i, name, sizeof(name));
         hl_json_object(j, NULL);
         hl_json_string(j, "name", name);
-        hl_json_int(j, "voxels", e->own_extents ? voxels_of(e->source, i) : e->voxels);
         hl_json_array(j, "dice");
         for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, hl_class_metrics_case(e->counted, i, k).dice);
         hl_json_end_array(j);
         hl_json_array(j, "volume_error");
         for (int k = 0; k < e->classes; k++) hl_json_number(j, NULL, hl_class_metrics_case(e->counted, i, k).volume_error);
         hl_json_end_array(j);
+        hl_json_int(j, "voxels", e->own_extents ? voxels_of(e->source, i) : e->voxels);
         hl_json_end_object(j);
     }
     hl_json_end_array(j);
