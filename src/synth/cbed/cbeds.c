@@ -11,8 +11,10 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "comm/comm.h"
+#include "io/source.h"
 #include "io/writer.h"
 #include "synth/cbed/cbed.h"
+#include "synth/making.h"
 
 enum { MEASURED = 16 };
 
@@ -158,13 +160,27 @@ static halo_status write_file(maker *m, int part, int64_t first, int64_t end, co
     return st != HALO_OK ? st : closed;
 }
 
+/* Whether a file of an earlier run opens and has all its samples. Without the context: what is wrong with it is no error, and other ranks have other files. */
+static bool is_whole(const maker *m, const char *path, int64_t crystals)
+{
+    hl_source *source;
+    const hl_source_options o = {.path = path, .format = "auto"};
+    bool whole = false;
+    if (hl_source_open(NULL, &o, &source) == HALO_OK) {
+        whole = source->info.samples == crystals * hl_max64(1, m->c.doses);
+        hl_source_close(source);
+    }
+    if (!whole) HL_WARN(m->c.ctx, "'%s' of an earlier run is not whole: made anew", path);
+    return whole;
+}
+
 static halo_status make_file(maker *m, int part, int64_t file)
 {
     const int64_t first = file * m->c.s->per_file, end = hl_min64(m->count[part], first + m->c.s->per_file);
     hl_str path = {0};
     hl_str_addf(&path, "%s/%s/cbed-%05" PRId64 ".h5", m->c.s->out, part_name[part], file);
     halo_status st = path.failed ? hl_fail(m->c.ctx, HALO_ERR_NOMEM, "out of memory: a file name") : HALO_OK;
-    if (st == HALO_OK && hl_file_exists(path.s)) {
+    if (st == HALO_OK && hl_file_exists(path.s) && is_whole(m, path.s, end - first)) {
         m->result.skipped += end - first;
         report(m, end - first);
     } else if (st == HALO_OK)
@@ -190,7 +206,28 @@ static halo_status make_files(maker *m)
 
 /* ------------------------------------------------------------------------------------------------------------ directory */
 
-/* What must not change between runs into one directory. */
+static uint64_t mix(uint64_t hash, const void *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* FNV-1a of what the crystals are, whatever their files are called. */
+static uint64_t hash_crystals(const hl_cbed *c)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int64_t i = 0; i < c->crystals; i++) {
+        hash = mix(mix(hash, c->crystal[i].name, strlen(c->crystal[i].name)), c->crystal[i].cell, sizeof(c->crystal[i].cell));
+        for (int64_t k = 0; k < c->crystal[i].sites; k++) {
+            const hl_site *s = &c->crystal[i].site[k];
+            const double number[6] = {s->z, s->at[0], s->at[1], s->at[2], s->b, s->occupancy};
+            hash = mix(hash, number, sizeof(number));
+        }
+    }
+    return hash;
+}
+
+/* What must not change between runs into one directory. Doses are written as numbers, so that equal ones compare equal. */
 static halo_status fixed_settings(const maker *m, hl_str *out)
 {
     hl_cbed_settings *fixed;
@@ -198,20 +235,12 @@ static halo_status fixed_settings(const maker *m, hl_str *out)
     *fixed = *m->c.s;
     fixed->threads = 0;
     snprintf(fixed->out, sizeof(fixed->out), ".");
+    fixed->dose.n = m->c.doses;
+    for (int i = 0; i < m->c.doses; i++) snprintf(fixed->dose.word[i], sizeof(fixed->dose.word[i]), "%.15g", m->c.dose[i]);
     hl_config_write(hl_cbed_keys(), fixed, out);
     free(fixed);
+    if (m->c.s->crystals.n) hl_str_addf(out, "# the crystals' content: %016" PRIx64 "\n", hash_crystals(&m->c));
     return out->failed ? hl_fail(m->c.ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
-}
-
-static halo_status compare(const maker *m, const char *was, const char *is)
-{
-    while (*was && *was == *is && strncmp(was, is, strcspn(was, "\n") + 1) == 0) {
-        size_t line = strcspn(was, "\n") + 1;
-        was += line;
-        is += line;
-    }
-    if (!*was && !*is) return HALO_OK;
-    return hl_fail(m->c.ctx, HALO_ERR_USAGE, "'%s' was made with '%.*s', this run says '%.*s': choose another directory", m->c.s->out, (int)strcspn(was, "\n"), was, (int)strcspn(is, "\n"), is);
 }
 
 static halo_status claim(maker *m)
@@ -225,7 +254,7 @@ static halo_status claim(maker *m)
     HL_GOTO(st, hl_path_join(m->c.ctx, m->c.s->out, "cbed.yaml", &path), done);
     if (hl_file_exists(path)) {
         HL_GOTO(st, hl_file_read(m->c.ctx, path, 1 << 20, &was, &bytes), done);
-        st = compare(m, was, text.s);
+        if (strcmp(was, text.s) != 0) st = hl_making_refuse_difference(m->c.ctx, m->c.s->out, was, text.s);
     } else
         st = hl_file_write(m->c.ctx, path, text.s, text.len);
 done:
