@@ -403,25 +403,7 @@ int hl_bench_synth(hl_invocation *inv)
 
 /* ----------------------------------------------------------------------------------------------- command */
 
-static int run_keys(hl_invocation *inv)
-{
-    hl_str text = {0};
-    hl_json json = {0};
-    if (inv->json) {
-        hl_json_object(&json, NULL);
-        hl_config_help_json(hl_universes_keys(), &json);
-        hl_json_end_object(&json);
-        return hl_print_json(inv, &json);
-    }
-    hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key "
-                      "where there is such an option.\n\n");
-    hl_config_help(hl_universes_keys(), &text);
-    hl_str_add(&text, "\nSettings of 'halo synth phantom':\n\n");
-    hl_config_help(hl_phantom_keys(), &text);
-    hl_str_add(&text, "\nSettings of 'halo synth cbed':\n\n");
-    hl_config_help(hl_cbed_keys(), &text);
-    return hl_print(inv, &text);
-}
+static int run_keys(hl_invocation *inv);
 
 static const struct {
     const char *name;
@@ -435,6 +417,31 @@ static const struct {
              {"pack", run_pack, NULL, ""},
              {"bench", hl_bench_synth, NULL, ""},
              {"keys", run_keys, NULL, ""}};
+
+static int run_keys(hl_invocation *inv)
+{
+    hl_str text = {0};
+    hl_json json = {0};
+    if (inv->json) {
+        hl_json_object(&json, NULL);
+        for (size_t i = 0; i < HL_COUNT(kinds); i++) {
+            if (!kinds[i].keys) continue;
+            hl_json_object(&json, kinds[i].name);
+            hl_config_help_json(kinds[i].keys(), &json);
+            hl_json_end_object(&json);
+        }
+        hl_json_end_object(&json);
+        return hl_print_json(inv, &json);
+    }
+    hl_str_add(&text, "Settings of 'halo synth universe': in the file of --config, as key=value, or as --key "
+                      "where there is such an option.\n\n");
+    hl_config_help(hl_universes_keys(), &text);
+    hl_str_add(&text, "\nSettings of 'halo synth phantom':\n\n");
+    hl_config_help(hl_phantom_keys(), &text);
+    hl_str_add(&text, "\nSettings of 'halo synth cbed':\n\n");
+    hl_config_help(hl_cbed_keys(), &text);
+    return hl_print(inv, &text);
+}
 
 static int run_kind(hl_invocation *inv, size_t i)
 {

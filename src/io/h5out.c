@@ -34,14 +34,24 @@ static void set_format(hid_t fapl)
 #endif
 }
 
+/* Objects carry no times of their own: the same data are the same bytes. Negative on failure. */
+static hid_t without_times(hid_t class)
+{
+    hid_t id = H5Pcreate(class);
+    if (id >= 0) H5Pset_obj_track_times(id, 0);
+    return id;
+}
+
 static bool create_id(hl_h5_out *out, hl_h5_guard *g)
 {
     hl_h5_enter(g);
     hid_t fapl = hl_h5_driver_access(out);
     if (fapl >= 0) {
+        hid_t root = without_times(H5P_FILE_CREATE);
         set_format(fapl);
         H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG);
-        out->id = H5Fcreate(out->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
+        out->id = H5Fcreate(out->temporary, H5F_ACC_TRUNC, root >= 0 ? root : H5P_DEFAULT, fapl);
+        if (root >= 0) H5Pclose(root);
     }
     if (out->id < 0) hl_h5_cause(g);
     if (fapl >= 0) H5Pclose(fapl);
@@ -195,7 +205,7 @@ static bool put_dataset(hl_h5_out *out, const char *name, hid_t file_type, hid_t
                         const void *data, hl_h5_guard *g)
 {
     bool good = false;
-    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t dcpl = without_times(H5P_DATASET_CREATE);
     if (dcpl >= 0) H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);
     hid_t id = create_dataset(out, name, file_type, space, dcpl);
     if (id >= 0) {
@@ -254,7 +264,8 @@ static hid_t open_or_make(hid_t file, const char *name)
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
     if (links < 0) return links;
     H5Pset_create_intermediate_group(links, 1);
-    hid_t id = H5Gcreate2(file, name, links, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t group = without_times(H5P_GROUP_CREATE), id = H5Gcreate2(file, name, links, group >= 0 ? group : H5P_DEFAULT, H5P_DEFAULT);
+    if (group >= 0) H5Pclose(group);
     H5Pclose(links);
     return id;
 }
@@ -381,7 +392,7 @@ halo_status hl_h5_rows(hl_h5_out *out, const char *name, hl_number type, int row
     row_chunk(row_ndim + 1, chunk, type.bytes);
     hl_h5_guard g;
     hl_h5_enter(&g);
-    hid_t space = space_of(row_ndim + 1, dim, most), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = space_of(row_ndim + 1, dim, most), dcpl = without_times(H5P_DATASET_CREATE);
     H5Pset_chunk(dcpl, row_ndim + 1, chunk);
     H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);
     if (level > 0) {
