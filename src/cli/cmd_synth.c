@@ -59,11 +59,20 @@ static int64_t option_number(const hl_invocation *inv, const char *name)
 
 /* ---------------------------------------------------------------------------------------------- settings */
 
+/* Whether a value must be quoted to be one of YAML's texts: "10:" is a map to it. */
+static bool needs_quotes(hl_keys keys, const char *name, const char *value)
+{
+    for (size_t i = 0; i < keys.n; i++)
+        if (strcmp(keys.key[i].name, name) == 0) return keys.key[i].type == HL_SETTING_TEXT && *value && !strpbrk(value, "'\"");
+    return false;
+}
+
 /* An option is the key of its name. */
 static halo_status apply_option(hl_invocation *inv, hl_keys keys, const char *name, void *s)
 {
     hl_str text = {0};
-    hl_str_addf(&text, "%s=%s", name, hl_option_text(inv, name));
+    const char *value = hl_option_text(inv, name), *quote = needs_quotes(keys, name, value) ? "'" : "";
+    hl_str_addf(&text, "%s=%s%s%s", name, quote, value, quote);
     halo_status st = text.failed ? hl_fail(inv->ctx, HALO_ERR_NOMEM, "out of memory: an option")
                                  : hl_config_override(inv->ctx, keys, s, text.s);
     hl_str_free(&text);
@@ -75,6 +84,20 @@ static bool is_key(hl_keys keys, const char *name)
     for (size_t i = 0; i < keys.n; i++)
         if (strcmp(keys.key[i].name, name) == 0) return true;
     return false;
+}
+
+/* key=value of the command line; a key that is like none is told where to find all. */
+static halo_status apply_word(hl_invocation *inv, hl_keys keys, const char *word, void *s)
+{
+    const char **names;
+    char name[HL_TEXT_MAX];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    if (!strchr(word, '=') || is_key(keys, name)) return hl_config_override(inv->ctx, keys, s, word);
+    HL_TRY(hl_calloc(inv->ctx, keys.n, sizeof(*names), "key names", &names));
+    for (size_t i = 0; i < keys.n; i++) names[i] = keys.key[i].name;
+    const char *near = hl_nearest(name, names, keys.n);
+    free(names);
+    return near ? hl_config_override(inv->ctx, keys, s, word) : hl_fail(inv->ctx, HALO_ERR_USAGE, "command line: unknown key '%s'; 'halo synth keys' lists all", name);
 }
 
 /* Options of other generators are refused: `keys` are this one's, `more` its options that are no keys. */
@@ -96,7 +119,7 @@ static halo_status read_settings(hl_invocation *inv, hl_keys keys, void *s)
     if (hl_given(inv, "config")) HL_TRY(hl_config_load(inv->ctx, keys, s, hl_option_text(inv, "config")));
     for (size_t i = 0; i < HL_COUNT(options); i++)
         if (is_key(keys, options[i].name) && hl_given(inv, options[i].name)) HL_TRY(apply_option(inv, keys, options[i].name, s));
-    for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, keys, s, inv->arg[i]));
+    for (int i = 1; i < inv->args; i++) HL_TRY(apply_word(inv, keys, inv->arg[i], s));
     return HALO_OK;
 }
 
