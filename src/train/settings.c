@@ -338,6 +338,12 @@ static halo_status check_folds(halo_context *ctx, const hl_settings *s)
 /* What is of classes alone. */
 static halo_status check_of_classes(halo_context *ctx, const hl_settings *s)
 {
+    const hl_words *w = &s->data.classes;
+    for (int i = 0; i < w->n; i++) {
+        if (!*w->word[i]) return hl_fail(ctx, HALO_ERR_USAGE, "'data.classes' has an empty name, of class %d", i);
+        for (int k = 0; k < i; k++)
+            if (strcmp(w->word[i], w->word[k]) == 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.classes' has '%s' twice, for classes %d and %d", w->word[i], k, i);
+    }
     const char *unused = s->data.foreground > 0 ? "data.foreground" : s->data.classes.n > 0 ? "data.classes" : NULL;
     if (!unused || hl_loss_of_classes((halo_loss)s->loss)) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has no use: 'loss' is not of classes", unused);
@@ -395,6 +401,8 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
         return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.name: step' needs 'schedule.at', e.g. [32, 64]");
     if (exp2(floor(log2(s->optimizer.loss_scale_start))) != s->optimizer.loss_scale_start)
         return hl_fail(ctx, HALO_ERR_USAGE, "'optimizer.loss_scale_start' is %g, must be a power of 2, such as 65536", s->optimizer.loss_scale_start);
+    if (s->schedule.delta_end > s->huber_delta)
+        return hl_fail(ctx, HALO_ERR_USAGE, "'schedule.delta_end' is %g, above 'huber_delta' (%g), from which it shrinks", s->schedule.delta_end, s->huber_delta);
     HL_TRY(check_boundaries(ctx, &s->schedule.at));
     HL_TRY(hl_settings_check_classes(ctx, s));
     HL_TRY(check_zscore(ctx, s));
