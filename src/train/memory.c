@@ -140,7 +140,8 @@ static void find_help(const hl_run *run, hl_forecast *f)
     if (volumes + f->rank.kind[HL_MEMORY_IO] > tenth) {
         if (s->batch > run->grid.data) add_key(f, "batch");
         add_key(f, "parallel.spatial");
-        if (!s->data.crop[0]) add_key(f, "data.crop");
+        if (s->data.patch[0] > 0) add_key(f, "data.patch");
+        else if (!s->data.crop[0]) add_key(f, "data.crop");
     }
     if (f->rank.kind[HL_MEMORY_IO] > tenth && s->data.prefetch > 0) add_key(f, "data.prefetch");
     if (f->rank.kind[HL_MEMORY_OPTIMIZER] > tenth && s->optimizer.name >= 2) add_key(f, "optimizer.name");
