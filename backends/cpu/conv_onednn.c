@@ -275,6 +275,9 @@ static bool hangs_over(const hl_conv_shape *s)
     return false;
 }
 
+/* Elements of a tensor of which the library is not asked: 32 GiB of f32. It then looks for blockings for minutes, for what is only outlined to tell that it does not fit. */
+#define TOO_LARGE (INT64_C(1) << 33)
+
 /* The roles of the pass, dense operands, nothing to read from margins, an activation that the library fuses. */
 static bool fits(const halo_op_desc *desc, hl_conv_shape *s)
 {
@@ -282,6 +285,7 @@ static bool fits(const halo_op_desc *desc, hl_conv_shape *s)
     int64_t offset;
     if (!hl_conv_shape_of(desc, x, y, s)) return false;
     if (!hl_operand_dense(&s->x, &offset) || !hl_operand_dense(&s->y, &offset)) return false;
+    if (hl_operand_box_elements(&s->x) > TOO_LARGE || hl_operand_box_elements(&s->y) > TOO_LARGE) return false;
     if (!no_margin(desc->kind == HALO_OP_CONV_BWD_DATA ? &s->y : &s->x)) return false;
     for (int i = 0; i < 3; i++)
         if (s->w.pad_lo[i] < 0) return false;
