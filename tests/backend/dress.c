@@ -274,7 +274,9 @@ static bool check_saved(dressed *x, stored *s)
 {
     const operand *y = &x->t->t[HALO_Y];
     double scale = fmax(largest(y, y->want, true), magnitude(x, HALO_Y));
-    for (int64_t i = 0; i < operand_cells(y) && x->d.pool == HALO_POOL_AVG; i++) scale = fmax(scale, fabs(x->t->z[i]));
+    int64_t cells = x->d.pool_side[0] * x->d.pool_side[1] * x->d.pool_side[2];
+    for (int k = 0; k < HALO_DIMS; k++) cells *= y->ext[k];
+    for (int64_t i = 0; i < cells && x->d.pool == HALO_POOL_AVG; i++) scale = fmax(scale, fabs(x->t->z[i]));
     for (walk w = walk_begin(&s->op); walk_more(&w); walk_next(&w)) {
         size_t at = s->offset + walk_byte(&w);
         if (!walk_in_box(&w)) continue;
