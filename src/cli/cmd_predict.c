@@ -73,10 +73,9 @@ static halo_status begin_volume(output *o, hl_source *source, int64_t sample)
     source->ops->id_of(source, sample, id, sizeof(id));
     hl_source_extents(source, sample, ext);
     HL_TRY(hl_volumes_add(o->volumes, id, o->images ? source->ops->image_of(source, sample) : NULL, source->ops->group_of(source, sample), o->any ? ext : NULL));
-    if (!source->ops->place_of) return HALO_OK;
     hl_window_place place;
-    source->ops->place_of(source, sample, &place);
-    return hl_volumes_place(o->volumes, &place);
+    bool window = source->ops->place_of && source->ops->place_of(source, sample, &place);
+    return window ? hl_volumes_place(o->volumes, &place) : HALO_OK;
 }
 
 static halo_status box(void *user, hl_source *source, const hl_prediction *p)

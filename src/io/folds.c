@@ -2,103 +2,26 @@
 /* folds.c -- see folds.h. The hash is FNV-1a of 64 bits, mixed once more; names with equal ones stand in the order of their bytes. */
 #include "io/folds.h"
 #include "io/nifti.h"
+#include "io/wrapped.h"
 
 #include <stdio.h>
 
 /* -------------------------------------------------------------------------------------------------------- some samples */
 
-typedef struct subset {
-    hl_source base;
-    hl_source *all; /* owned */
-    int64_t *sample;
-} subset;
-
-static void count(subset *s)
+static halo_status column(hl_source *s, const char *name, double *out)
 {
-    s->base.count.data = s->all->count.data;
-    s->base.count.other = s->all->count.other;
-}
-
-static halo_status read_cut(hl_source *base, int64_t sample, const hl_cut *cut, void *x)
-{
-    subset *s = (subset *)base;
-    halo_status st = s->all->ops->read(s->all, s->sample[sample], cut, x);
-    count(s);
-    return st;
-}
-
-static halo_status read_target(hl_source *base, int64_t sample, const hl_cut *cut, float *y)
-{
-    subset *s = (subset *)base;
-    halo_status st = s->all->ops->target(s->all, s->sample[sample], cut, y);
-    count(s);
-    return st;
-}
-
-static int64_t group_of(hl_source *base, int64_t sample)
-{
-    subset *s = (subset *)base;
-    return s->all->ops->group_of(s->all, s->sample[sample]);
-}
-
-static void id_of(hl_source *base, int64_t sample, char *out, size_t size)
-{
-    subset *s = (subset *)base;
-    s->all->ops->id_of(s->all, s->sample[sample], out, size);
-}
-
-static const char *image_of(hl_source *base, int64_t sample)
-{
-    subset *s = (subset *)base;
-    return s->all->ops->image_of ? s->all->ops->image_of(s->all, s->sample[sample]) : NULL;
-}
-
-static void extents(hl_source *base, int64_t sample, int64_t ext[3])
-{
-    subset *s = (subset *)base;
-    hl_source_extents(s->all, s->sample[sample], ext);
-}
-
-static void place_of(hl_source *base, int64_t sample, hl_window_place *place)
-{
-    subset *s = (subset *)base;
-    s->all->ops->place_of(s->all, s->sample[sample], place);
-}
-
-static halo_status column(hl_source *base, const char *name, double *out)
-{
-    subset *s = (subset *)base;
+    hl_source *all = ((hl_wrapped *)s)->inner;
     double *of_all;
-    if (!s->all->ops->column) return hl_fail(base->ctx, HALO_ERR_FORMAT, "data of the format '%s' have no numbers called '%s'", s->all->ops->name, name);
-    HL_TRY(hl_calloc(base->ctx, (size_t)s->all->info.samples, sizeof(*of_all), "numbers of samples", &of_all));
-    halo_status st = s->all->ops->column(s->all, name, of_all);
-    for (int64_t i = 0; i < base->info.samples && st == HALO_OK; i++) out[i] = of_all[s->sample[i]];
+    if (!all->ops->column) return hl_fail(s->ctx, HALO_ERR_FORMAT, "data of the format '%s' have no numbers called '%s'", all->ops->name, name);
+    HL_TRY(hl_calloc(s->ctx, (size_t)all->info.samples, sizeof(*of_all), "numbers of samples", &of_all));
+    halo_status st = all->ops->column(all, name, of_all);
+    for (int64_t i = 0; i < s->info.samples && st == HALO_OK; i++) out[i] = of_all[hl_wrapped_sample(s, i)];
     free(of_all);
     return st;
 }
 
-static void close_both(hl_source *base)
-{
-    subset *s = (subset *)base;
-    hl_source_close(s->all);
-    free(s->sample);
-    free(s->base.info.target);
-    free(s);
-}
-
-static const hl_source_ops ops = {.name = "subset", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .image_of = image_of, .extents = extents, .column = column};
-static const hl_source_ops scan_ops = {.name = "subset of a scan", .read = read_cut, .target = read_target, .group_of = group_of, .id_of = id_of, .close = close_both, .extents = extents, .place_of = place_of,
-                                       .column = column};
-
-static halo_status copy(subset *s, const int64_t *sample, int64_t n)
-{
-    const hl_source_info *i = &s->all->info;
-    HL_TRY(hl_calloc(s->base.ctx, (size_t)hl_max64(1, i->targets), sizeof(*i->target), "targets", &s->base.info.target));
-    if (i->targets) memcpy(s->base.info.target, i->target, (size_t)i->targets * sizeof(*i->target));
-    HL_TRY(hl_calloc(s->base.ctx, (size_t)hl_max64(1, n), sizeof(*sample), "samples", &s->sample));
-    memcpy(s->sample, sample, (size_t)n * sizeof(*sample));
-    return HALO_OK;
-}
+static const hl_source_ops ops = {.name = "subset", .read = hl_wrapped_read, .target = hl_wrapped_target, .group_of = hl_wrapped_group_of, .id_of = hl_wrapped_id_of, .close = hl_wrapped_close,
+                                  .image_of = hl_wrapped_image_of, .extents = hl_wrapped_extents, .place_of = hl_wrapped_place_of, .column = column};
 
 static int by_number(const void *a, const void *b)
 {
@@ -106,39 +29,35 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static halo_status count_groups(subset *s, int64_t n)
+static halo_status count_groups(hl_source *s)
 {
-    int64_t *group;
-    HL_TRY(hl_calloc(s->base.ctx, (size_t)hl_max64(1, n), sizeof(*group), "groups", &group));
-    for (int64_t i = 0; i < n; i++) group[i] = group_of(&s->base, i);
+    int64_t *group, n = s->info.samples;
+    HL_TRY(hl_calloc(s->ctx, (size_t)hl_max64(1, n), sizeof(*group), "groups", &group));
+    for (int64_t i = 0; i < n; i++) group[i] = hl_wrapped_group_of(s, i);
     qsort(group, (size_t)n, sizeof(*group), by_number);
-    s->base.info.groups = 0;
-    for (int64_t i = 0; i < n; i++) s->base.info.groups += i == 0 || group[i] != group[i - 1];
+    s->info.groups = 0;
+    for (int64_t i = 0; i < n; i++) s->info.groups += i == 0 || group[i] != group[i - 1];
     free(group);
     return HALO_OK;
 }
 
 halo_status hl_subset_open(hl_source *all, const int64_t *sample, int64_t n, const char *description, hl_source **source)
 {
-    subset *s;
-    HL_TRY(hl_calloc(all->ctx, 1, sizeof(*s), "a data set", &s));
-    s->base.ops = all->ops->place_of ? &scan_ops : &ops;
-    s->base.ctx = all->ctx;
-    s->base.info = all->info;
-    s->base.info.target = NULL;
-    s->base.info.samples = n;
-    memcpy(s->base.box, all->box, sizeof(all->box));
-    s->all = all;
-    snprintf(s->base.info.description, sizeof(s->base.info.description), "%s", description);
-    halo_status st = copy(s, sample, n);
-    if (st == HALO_OK) st = count_groups(s, n);
+    hl_wrapped *w;
+    HL_TRY(hl_wrapped_new(all, &ops, sizeof(*w), &w));
+    hl_source *s = &w->base;
+    s->info.samples = n;
+    snprintf(s->info.description, sizeof(s->info.description), "%s", description);
+    halo_status st = hl_calloc(s->ctx, (size_t)hl_max64(1, n), sizeof(*sample), "samples", &w->sample);
+    if (st == HALO_OK) memcpy(w->sample, sample, (size_t)n * sizeof(*sample));
+    w->inner = all;
+    if (st == HALO_OK) st = count_groups(s);
     if (st == HALO_OK) {
-        *source = &s->base;
+        *source = s;
         return HALO_OK;
     }
-    free(s->sample);
-    free(s->base.info.target);
-    free(s);
+    w->inner = NULL; /* the caller's still */
+    hl_wrapped_close(s);
     return st;
 }
 

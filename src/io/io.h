@@ -74,8 +74,8 @@ typedef struct hl_source_ops { /* one static const table per format */
     void (*close)(hl_source *s);
     /* OPTIONAL: the NIfTI image that a sample is, of which a prediction takes place and orientation; NULL: it is none, or a part of one. */
     const char *(*image_of)(hl_source *s, int64_t sample);
-    /* OPTIONAL: samples are windows of a scan. */
-    void (*place_of)(hl_source *s, int64_t sample, hl_window_place *place);
+    /* OPTIONAL: where a window of a scan lies; false: samples are none. */
+    bool (*place_of)(hl_source *s, int64_t sample, hl_window_place *place);
     /* OPTIONAL: a number of each sample, out [samples], such as its dose. HALO_ERR_FORMAT where it has none of that name. */
     halo_status (*column)(hl_source *s, const char *name, double *out);
     /* OPTIONAL: D H W of a sample, after cropping; NULL: all have those of hl_source.box. */

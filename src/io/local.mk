@@ -33,6 +33,7 @@ libhalo_core_la_SOURCES += \
 	src/io/npy.c src/io/npy.h \
 	src/io/numpy.c \
 	src/io/patch.c \
+	src/io/resample.h \
 	src/io/resampled.c \
 	src/io/sampler.c \
 	src/io/scan.c src/io/scan.h \
@@ -49,5 +50,7 @@ libhalo_core_la_SOURCES += \
 	src/io/verify.c src/io/verify.h \
 	src/io/volume.c src/io/volume.h \
 	src/io/volumes.c \
+	src/io/wrapped.c \
+	src/io/wrapped.h \
 	src/io/writer.c src/io/writer.h \
 	src/io/zip.c src/io/zip.h

@@ -177,11 +177,12 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
     snprintf(out, size, "%s@%" PRId64 ",%" PRId64, hl_files_name(&s->files, file_of(s, sample)), offset[0], offset[1]);
 }
 
-static void place_of(hl_source *source, int64_t sample, hl_window_place *place)
+static bool place_of(hl_source *source, int64_t sample, hl_window_place *place)
 {
     scan_source *s = (scan_source *)source;
     *place = s->place;
     offset_of(s, sample, place->offset);
+    return true;
 }
 
 static void close_source(hl_source *source)

@@ -8,6 +8,7 @@
  */
 #include "io/array.h"
 #include "io/nifti.h"
+#include "io/resample.h"
 #include "io/scans.h"
 #include "io/writer.h"
 #include "base/context.h"
@@ -50,76 +51,44 @@ static halo_status read_volume(halo_context *ctx, const char *path, volume *out)
     return st;
 }
 
-typedef struct line { /* of one axis: where new voxels come from */
-    int64_t *lo;
-    float *high; /* weight of lo + 1; of masks 0 or 1 */
-} line;
-
-static halo_status make_line(halo_context *ctx, int64_t from, int64_t to, double ratio, bool nearest, line *l)
+/* Of one axis: where each new voxel comes from. */
+static halo_status make_line(halo_context *ctx, int64_t from, int64_t to, double ratio, bool nearest, hl_spot **line)
 {
-    HL_TRY(hl_calloc(ctx, (size_t)to, sizeof(*l->lo), "places of voxels", &l->lo));
-    HL_TRY(hl_calloc(ctx, (size_t)to, sizeof(*l->high), "places of voxels", &l->high));
-    for (int64_t i = 0; i < to; i++) {
-        double at = fmin(fmax(((double)i + 0.5) * ratio - 0.5, 0), (double)(from - 1));
-        l->lo[i] = hl_min64((int64_t)at, hl_max64(from - 2, 0));
-        double high = at - (double)l->lo[i];
-        l->high[i] = from == 1 ? 0 : nearest ? (float)(high > 0.5) : (float)high;
-    }
+    HL_TRY(hl_calloc(ctx, (size_t)to, sizeof(**line), "places of voxels", line));
+    for (int64_t i = 0; i < to; i++) (*line)[i] = hl_resample_spot(i, ratio, from, 0, from, nearest);
     return HALO_OK;
 }
 
-/* Sums over the corners whose weight is not 0, so that a mask takes one voxel and is exact. */
-static float sample_at(const volume *v, const line l[3], int64_t d, int64_t h, int64_t w)
-{
-    const int64_t lo[3] = {l[0].lo[d], l[1].lo[h], l[2].lo[w]};
-    const float high[3] = {l[0].high[d], l[1].high[h], l[2].high[w]};
-    float sum = 0;
-    for (int corner = 0; corner < 8; corner++) {
-        float weight = 1;
-        int64_t at = 0;
-        for (int k = 0; k < 3; k++) {
-            int up = corner >> k & 1;
-            weight *= up ? high[k] : 1 - high[k];
-            at = at * v->ext[k] + lo[k] + up;
-        }
-        if (weight != 0) sum += weight * v->v[at];
-    }
-    return sum;
-}
-
-static void resample_into(const volume *v, const line l[3], const int64_t ext[3], float *out)
+static void resample_into(const volume *v, hl_spot *const line[3], const int64_t ext[3], float *out)
 {
     for (int64_t d = 0; d < ext[0]; d++)
         for (int64_t h = 0; h < ext[1]; h++)
-            for (int64_t w = 0; w < ext[2]; w++) *out++ = sample_at(v, l, d, h, w);
+            for (int64_t w = 0; w < ext[2]; w++) *out++ = hl_resample_value(v->v, v->ext, (const hl_spot[3]){line[0][d], line[1][h], line[2][w]});
 }
 
 /* Extents after resampling. */
 static void resampled(const hl_scan_packing *o, const int64_t ext[3], const double spacing[3], int64_t out[3])
 {
-    for (int k = 0; k < 3; k++) out[k] = o->spacing[k] > 0 ? hl_max64(1, (int64_t)llround((double)ext[k] * spacing[k] / o->spacing[k])) : ext[k];
+    for (int k = 0; k < 3; k++) out[k] = o->spacing[k] > 0 ? hl_resample_extent(ext[k], spacing[k], o->spacing[k]) : ext[k];
 }
 
 static halo_status resample(const packer *p, volume *v, bool nearest)
 {
     int64_t ext[3];
-    line l[3] = {{0}};
+    hl_spot *line[3] = {NULL};
     float *out = NULL;
     halo_status st = HALO_OK;
     if (p->o->spacing[0] <= 0) return HALO_OK;
     resampled(p->o, v->ext, v->spacing, ext);
-    for (int k = 0; k < 3 && st == HALO_OK; k++) st = make_line(p->ctx, v->ext[k], ext[k], p->o->spacing[k] / v->spacing[k], nearest, &l[k]);
+    for (int k = 0; k < 3 && st == HALO_OK; k++) st = make_line(p->ctx, v->ext[k], ext[k], p->o->spacing[k] / v->spacing[k], nearest, &line[k]);
     if (st == HALO_OK) st = hl_calloc(p->ctx, (size_t)(ext[0] * ext[1] * ext[2]), sizeof(*out), "a resampled image", &out);
     if (st == HALO_OK) {
-        resample_into(v, l, ext, out);
+        resample_into(v, line, ext, out);
         free(v->v);
         v->v = out;
         memcpy(v->ext, ext, sizeof(v->ext));
     }
-    for (int k = 0; k < 3; k++) {
-        free(l[k].lo);
-        free(l[k].high);
-    }
+    for (int k = 0; k < 3; k++) free(line[k]);
     return st;
 }
 
