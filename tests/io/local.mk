@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of io
-noinst_HEADERS += tests/io/iotest.h
+noinst_HEADERS += tests/io/iotest.h tests/io/manifest.h
 
 check_PROGRAMS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/public_hdf5.test tests/io/huge.test
 TESTS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/public_hdf5.test tests/io/huge.test
@@ -29,7 +29,7 @@ tests_io_arrays_test_SOURCES = tests/io/arrays.c
 tests_io_public_arrays_test_SOURCES = tests/io/public_arrays.c
 
 # Fuzz targets and what they begin with; .ci/full runs each for a minute
-EXTRA_DIST += tests/fuzz/run tests/fuzz/npy.c tests/fuzz/nifti.c tests/fuzz/layout.c tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/run tests/fuzz/array.h tests/fuzz/npy.c tests/fuzz/nifti.c tests/fuzz/layout.c tests/fuzz/corpus
 
 # Diffraction scans
 check_PROGRAMS += tests/io/scan_windows.test

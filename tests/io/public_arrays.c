@@ -4,20 +4,9 @@
  * as a sample: shape, type, sum and first values, or one error that names the file. Each file is read in a process of its own, with 2 GiB of address space, or with allocations of at most 2 GiB where a
  * sanitizer needs more.
  */
-#include "tests/io/iotest.h"
-#include "base/yaml.h"
+#include "tests/io/manifest.h"
 #include "io/array_files.h"
 #include "io/axes.h"
-
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#ifdef __SANITIZE_ADDRESS__
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "max_allocation_size_mb=2048:allocator_may_return_null=1"; }
-#endif
-
-enum outcome { EQUAL = 0, REFUSED, WRONG, SILENT, OUTCOMES };
 
 static bool number(const hl_yaml *map, const char *key, double *out)
 {
@@ -130,67 +119,21 @@ static enum outcome read_volume(halo_context *ctx, const char *path, const hl_ya
     return got;
 }
 
-typedef enum outcome (*reader)(halo_context *ctx, const char *path, const hl_yaml *entry);
-
-/* How it ended; a signal or status of the child is WRONG. */
-static enum outcome in_a_child(halo_context *ctx, reader read, const char *path, const hl_yaml *entry)
-{
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        struct rlimit limit = {INT64_C(2) << 30, INT64_C(2) << 30};
-        setrlimit(RLIMIT_AS, &limit);
-#endif
-        alarm(60);
-        enum outcome o = read(ctx, path, entry);
-        if (o >= WRONG) tap_note("%s: %s: %s", path, o == WRONG ? "not as in the manifest" : "no message that names it", halo_error_message(ctx));
-        fflush(stdout);
-        _exit((int)o);
-    }
-    waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) < OUTCOMES) return (enum outcome)WEXITSTATUS(status);
-    tap_note("%s: status %d", path, status);
-    return WRONG;
-}
-
 static void all(halo_context *ctx, const char *root, const char *manifest, reader read, int least, const char *what)
 {
     hl_yaml *list = NULL;
     char path[1200];
-    int count[OUTCOMES] = {0};
     snprintf(path, sizeof(path), "%s/%s", root, manifest);
     MUST(hl_yaml_load(ctx, path, &list));
-    for (size_t i = 0; i < list->items; i++) {
-        const hl_yaml *e = list->item[i], *file = hl_yaml_find(e, "file");
-        snprintf(path, sizeof(path), "%s/%s", root, file ? file->text : e->key);
-        count[in_a_child(ctx, read, path, e)]++;
-    }
-    tap_ok(count[WRONG] + count[SILENT] == 0 && count[EQUAL] >= least, "%zu %s: %d as in the manifest, %d refused as they should be, %d neither", list->items, what, count[EQUAL], count[REFUSED],
-           count[WRONG] + count[SILENT]);
+    all_files(ctx, root, list, read, least, what);
     hl_yaml_destroy(list);
-}
-
-static void counting(void *user, halo_log_level level, const char *message)
-{
-    (void)user, (void)message;
-    if (level == HALO_LOG_ERROR) iotest_errors++;
 }
 
 int main(void)
 {
-    const char *root = getenv("HALO_TESTDATA");
-    char manifest[1200];
-    if (!root || !*root) tap_skip_all("HALO_TESTDATA is not set");
-    snprintf(manifest, sizeof(manifest), "%s/MANIFEST_npy.json", root);
-    if (access(manifest, R_OK) != 0) tap_skip_all("no MANIFEST_npy.json in HALO_TESTDATA");
-    halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
     halo_context *ctx;
-    hl_io_own_process();
-    o.log = counting;
-    o.threads = 1;
-    if (halo_context_create(&o, &ctx) != HALO_OK) tap_bail("no context");
+    char path[1200];
+    const char *root = begin("MANIFEST_npy.json", path, &ctx);
     all(ctx, root, "MANIFEST_npy.json", read_numpy, 7, "NPY and NPZ files");
     all(ctx, root, "HDF5_3D_DATASETS.json", read_volume, 90, "volumes of HDF5 files");
     halo_context_destroy(ctx);

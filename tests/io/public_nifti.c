@@ -4,21 +4,10 @@
  * middle as stored, found again in RAS; or one error that names the file. Each file is read in a process of its own, with 2 GiB of address space, or with allocations of at most 2 GiB where a
  * sanitizer needs more.
  */
-#include "tests/io/iotest.h"
+#include "tests/io/manifest.h"
 #include "base/file.h"
-#include "base/yaml.h"
 #include "io/array.h"
 #include "io/nifti.h"
-
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#ifdef __SANITIZE_ADDRESS__
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "max_allocation_size_mb=2048:allocator_may_return_null=1"; }
-#endif
-
-enum outcome { EQUAL = 0, REFUSED, WRONG, SILENT, OUTCOMES };
 
 static double number(const hl_yaml *n) { return n && n->kind == HL_YAML_SCALAR ? strtod(n->text, NULL) : NAN; }
 static const char *text(const hl_yaml *map, const char *key)
@@ -135,35 +124,6 @@ close_array:
     return got;
 }
 
-/* How it ended; a signal or status of the child is WRONG. */
-static enum outcome in_a_child(halo_context *ctx, const char *path, const hl_yaml *entry)
-{
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        struct rlimit limit = {INT64_C(2) << 30, INT64_C(2) << 30};
-        setrlimit(RLIMIT_AS, &limit);
-#endif
-        alarm(60);
-        enum outcome o = read_one(ctx, path, entry);
-        if (o >= WRONG) tap_note("%s: %s: %s", path, o == WRONG ? "not as in the manifest" : "no message that names it", halo_error_message(ctx));
-        fflush(stdout);
-        _exit((int)o);
-    }
-    waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) < OUTCOMES) return (enum outcome)WEXITSTATUS(status);
-    tap_note("%s: status %d", path, status);
-    return WRONG;
-}
-
-static void counting(void *user, halo_log_level level, const char *message)
-{
-    (void)user, (void)message;
-    if (level == HALO_LOG_ERROR) iotest_errors++;
-}
-
 /* Magics end with a zero byte, "n+1\u0000", which is no text: taken away. */
 static void load(halo_context *ctx, const char *path, hl_yaml **list)
 {
@@ -177,30 +137,15 @@ static void load(halo_context *ctx, const char *path, hl_yaml **list)
 
 int main(void)
 {
-    const char *root = getenv("HALO_TESTDATA");
-    char path[1200];
-    int count[OUTCOMES] = {0};
-    hl_yaml *list = NULL;
 #ifndef HAVE_NIFTI
     tap_skip_all("built without nifticlib");
 #endif
-    if (!root || !*root) tap_skip_all("HALO_TESTDATA is not set");
-    snprintf(path, sizeof(path), "%s/MANIFEST_nifti.json", root);
-    if (access(path, R_OK) != 0) tap_skip_all("no MANIFEST_nifti.json in HALO_TESTDATA");
-    halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
     halo_context *ctx;
-    hl_io_own_process();
-    o.log = counting;
-    o.threads = 1;
-    if (halo_context_create(&o, &ctx) != HALO_OK) tap_bail("no context");
+    hl_yaml *list = NULL;
+    char path[1200];
+    const char *root = begin("MANIFEST_nifti.json", path, &ctx);
     load(ctx, path, &list);
-    for (size_t i = 0; i < list->items; i++) {
-        const hl_yaml *e = list->item[i];
-        snprintf(path, sizeof(path), "%s/%s", root, e->key);
-        count[in_a_child(ctx, path, e)]++;
-    }
-    tap_ok(count[WRONG] + count[SILENT] == 0 && count[EQUAL] >= 30, "%zu NIfTI files: %d as in the manifest, %d refused as they should be, %d neither", list->items, count[EQUAL], count[REFUSED],
-           count[WRONG] + count[SILENT]);
+    all_files(ctx, root, list, read_one, 30, "NIfTI files");
     hl_yaml_destroy(list);
     halo_context_destroy(ctx);
     return tap_done();
