@@ -18,6 +18,13 @@ const char *hl_op_kind_name(halo_op_kind kind); /* "conv-fwd" ... */
 const char *hl_role_name(halo_role role);
 const char *hl_act_name(halo_act act);
 
+/* Sets of roles. */
+#define HL_ROLE_BIT(role) (1u << (role))
+
+/* Of an operand that is there: whether the operation writes it, and whether its content before matters. */
+bool hl_op_writes(halo_op_kind kind, halo_role role);
+bool hl_op_reads(const halo_op_desc *desc, halo_role role);
+
 /* Floating-point operations (2 per multiply-add of the direct algorithm) and least bytes moved of one run. */
 typedef struct hl_cost { double flops, bytes; } hl_cost;
 hl_cost hl_op_cost(const halo_op_desc *desc);

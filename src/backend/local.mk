@@ -9,6 +9,7 @@ libhalo_core_la_SOURCES += \
 	src/backend/names.c \
 	src/backend/once.c \
 	src/backend/registry.c \
+	src/backend/roles.c \
 	src/backend/widen.c \
 	src/backend/widen.h
 

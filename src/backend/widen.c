@@ -34,13 +34,6 @@ typedef struct widened_plan {
 
 static bool is_short(halo_dtype type) { return type == HALO_F16 || type == HALO_BF16; }
 
-/* Y is an input of derivatives that follow from the output. */
-static bool reads_y(halo_op_kind kind) { return kind == HALO_OP_ACT_BWD || kind == HALO_OP_ACT_POOL_BWD; }
-
-static bool writes(const halo_op_desc *d, halo_role role) { return role == HALO_DX || (role == HALO_Y && !reads_y(d->kind)); }
-
-static bool reads(const halo_op_desc *d, halo_role role) { return !writes(d, role) || d->accumulate || d->kind == HALO_OP_MARGIN; }
-
 /* Box and margin as a box. */
 static halo_operand grown(const halo_operand *o)
 {
@@ -120,8 +113,8 @@ static halo_status plan_copy(halo_device *dev, const halo_operand *from, const h
 static halo_status plan_piece(halo_device *dev, const halo_op_desc *d, const halo_op_desc *inner, piece *p)
 {
     bool margin = d->kind == HALO_OP_MARGIN;
-    if (reads(d, p->role)) HL_TRY(plan_copy(dev, &p->narrow, &p->wide, &p->widen));
-    if (writes(d, p->role)) HL_TRY(plan_copy(dev, margin ? &p->wide : &inner->t[p->role], margin ? &p->narrow : &d->t[p->role], &p->round));
+    if (hl_op_reads(d, p->role)) HL_TRY(plan_copy(dev, &p->narrow, &p->wide, &p->widen));
+    if (hl_op_writes(d->kind, p->role)) HL_TRY(plan_copy(dev, margin ? &p->wide : &inner->t[p->role], margin ? &p->narrow : &d->t[p->role], &p->round));
     return HALO_OK;
 }
 

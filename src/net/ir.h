@@ -94,9 +94,6 @@ typedef enum hl_phase {
     HL_PHASES
 } hl_phase;
 
-/* Sets of roles. */
-#define HL_ROLE_BIT(role) (1u << (role))
-
 /* A step's view of a value. */
 typedef struct hl_use {
     int value;
