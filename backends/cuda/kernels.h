@@ -90,8 +90,8 @@ typedef struct hl_groups {
 } hl_groups;
 enum { HL_GROUP_SUMS = 3 }; /* doubles of scratch per group and part */
 
-/* reduce.cu: stat[0] = sum of squares, [1] = not finite, [2], where `values` is 3, the largest finite magnitude; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
-cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, int values, double *stat);
+/* reduce.cu: stat[0] = sum of squares, [1] = not finite, [2] = largest finite magnitude; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
+cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat);
 cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, halo_dtype sum_type, void *sum, int accumulate);
 
 /* norm.cu */

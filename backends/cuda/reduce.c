@@ -38,8 +38,7 @@ static halo_status squares_run(halo_plan *plan, const halo_op_args *args)
 {
     const reduce_plan *p = (const reduce_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    HL_CUDA(s->dev, hl_cuda_sum_squares(s->dev->compute, s->d.t[HALO_X].dtype, &p->g, hl_cuda_ptr(s, args, HALO_X), args->scratch, hl_operand_box_elements(&s->d.t[HALO_STAT]) > 2 ? 3 : 2,
-                                        hl_cuda_ptr(s, args, HALO_STAT)));
+    HL_CUDA(s->dev, hl_cuda_sum_squares(s->dev->compute, s->d.t[HALO_X].dtype, &p->g, hl_cuda_ptr(s, args, HALO_X), args->scratch, hl_cuda_ptr(s, args, HALO_STAT)));
     return HALO_OK;
 }
 

@@ -22,10 +22,10 @@ template <class T> HL_KERNEL(HL_BLOCK) square_parts(hl_groups g, const T *x, dou
     to[0] = v[0], to[1] = v[1], to[2] = most;
 }
 
-HL_KERNEL(32) square_total(hl_groups g, int values, const double *partial, double *stat)
+HL_KERNEL(32) square_total(hl_groups g, const double *partial, double *stat)
 {
     if (threadIdx.x < 2) stat[threadIdx.x] = hl_parts_sum(g, partial, 0, (int)threadIdx.x);
-    if (threadIdx.x != 2 || values < 3) return;
+    if (threadIdx.x != 2) return;
     double most = 0;
     for (int64_t i = 0; i < g.parts; i++) most = fmax(most, partial[i * HL_GROUP_SUMS + 2]);
     stat[2] = most;
@@ -41,10 +41,10 @@ static cudaError_t squares(cudaStream_t stream, halo_dtype type, const hl_groups
     HL_BY_TYPE(type, square_launch(stream, g, (const T *)x, partial));
 }
 
-extern "C" cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, int values, double *stat)
+extern "C" cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat)
 {
     cudaError_t e = squares(stream, type, g, x, partial);
-    return e != cudaSuccess ? e : HL_LAUNCH(square_total, 1, 32, 0, stream, *g, values, (const double *)partial, HL_SPAN(stat, values));
+    return e != cudaSuccess ? e : HL_LAUNCH(square_total, 1, 32, 0, stream, *g, (const double *)partial, HL_SPAN(stat, 3));
 }
 
 template <class T> HL_KERNEL(HL_BLOCK) cell_parts(hl_groups g, const T *x, double *partial)
