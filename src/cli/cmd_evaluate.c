@@ -114,7 +114,7 @@ const hl_command hl_command_evaluate = {
     .synopsis = "CONFIG | RUN | CHECKPOINT [key=value ...]",
     .summary = "measure a trained network on held-out data",
     .details = "Prints each target's mean absolute error in physical units beside that of the best constant predictor, and the correlation, per "
-               "sample and averaged per universe; of class numbers the share of wrong ones, the confusion matrix, and each class's Dice coefficient, intersection over union and relative error of its volume, over all voxels and as means over "
+               "sample and averaged per universe; of class numbers the share of wrong ones, the confusion matrix (of more than 8 classes with --json alone), and each class's Dice coefficient, intersection over union and relative error of its volume, over all voxels and as means over "
                "cases (volumes); with --json of each case, too. CONFIG is what the network was trained with, RUN its output directory, CHECKPOINT a file.",
     .option = options,
     .options = HL_COUNT(options),

@@ -10,7 +10,7 @@
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
     {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images, and of volumes that differ in their extents, a directory, default predictions"},
-    {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG"},
+    {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG; not with data.patch"},
     {.name = "plots", .type = HL_OPT_INT, .arg = "N", .help = "of so many samples; default: 8"},
 };
 
