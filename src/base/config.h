@@ -81,6 +81,9 @@ void hl_config_help_json(hl_keys keys, hl_json *json);
 /* The field of a row as the words of a file. */
 void hl_config_value(const hl_key *key, const void *settings, hl_str *out);
 
+/* The numbers that a key may have, in words, `from` before two bounds; a bound that nobody will meet is not named. */
+void hl_key_range(const hl_key *key, const char *from, hl_str *out);
+
 /* i-th word of "a|b|c" into out; false past the end. */
 bool hl_choice(const char *choices, int i, char *out, size_t size);
 

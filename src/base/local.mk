@@ -4,6 +4,7 @@ libhalo_core_la_SOURCES += \
 	src/base/base.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/config.c src/base/config.h \
+	src/base/config_text.c \
 	src/base/context.c src/base/context.h \
 	src/base/file.c src/base/file.h \
 	src/base/heap.c \
