@@ -12,6 +12,9 @@
 
 #include <nccl.h>
 
+/* As the library has known it since 2.10; headers before 2.24 show it to C++ alone. */
+enum { BFLOAT16 = 9 };
+
 struct halo_link {
     ncclComm_t comm;
 };
@@ -60,7 +63,7 @@ halo_status hl_cuda_link(halo_device *device, const unsigned char id[HALO_LINK_I
 halo_status hl_cuda_link_sum(halo_device *device, halo_link *link, void *data, halo_dtype type, int64_t n)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    const ncclDataType_t t = type == HALO_F64 ? ncclFloat64 : type == HALO_F16 ? ncclFloat16 : type == HALO_BF16 ? ncclBfloat16 : ncclFloat32;
+    const ncclDataType_t t = type == HALO_F64 ? ncclFloat64 : type == HALO_F16 ? ncclFloat16 : type == HALO_BF16 ? (ncclDataType_t)BFLOAT16 : ncclFloat32;
     HL_TRY(hl_cuda_here(dev));
     HL_NCCL(dev, ncclAllReduce(data, data, (size_t)n, t, ncclSum, link->comm, dev->compute));
     return HALO_OK;
