@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # halo_mpi.m4 -- MPI 3 or later, required. Looked for in this order: CC itself (an mpicc), --with-mpi=DIR, MPICC or mpicc on the
-# PATH (what a cluster's modules set), pkg-config. Substitutes MPI_CFLAGS, MPI_LIBS.
+# PATH (what a cluster's modules set), pkg-config. Substitutes MPI_CFLAGS, MPI_LIBS. Whether it takes addresses of CUDA's device memory is asked at
+# run time, where it can be: HAVE_MPIX_CUDA.
 AC_DEFUN([HALO_MPI], [
 AC_ARG_WITH([mpi], [AS_HELP_STRING([--with-mpi=DIR], [MPI installation (default: mpicc on the PATH, then pkg-config)])], [], [with_mpi=yes])
 AC_ARG_VAR([MPICC], [MPI compiler wrapper to ask for flags])
@@ -24,6 +25,13 @@ AS_IF([test -z "$halo_row_mpi" && test "x$with_mpi" = xyes && test -n "$PKG_CONF
 AS_IF([test -z "$halo_row_mpi"], [
   AS_IF([test "x$with_mpi" != xyes], [AC_MSG_ERROR([--with-mpi=$with_mpi: no usable MPI 3 there (bin/mpicc)])])
   HALO_MISSING([MPI 3 or later (mpicc)], [libopenmpi-dev openmpi-bin])])
+AC_MSG_CHECKING([whether MPI can be asked for CUDA])
+HALO_LINK_IFELSE([MPI], [#include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif], [return MPIX_Query_cuda_support();], [
+  AC_MSG_RESULT([yes])
+  AC_DEFINE([HAVE_MPIX_CUDA], [1], [Define to 1 if MPI says whether it takes addresses of CUDA's device memory.])], [AC_MSG_RESULT([no])])
 AC_SUBST([MPI_CFLAGS])
 AC_SUBST([MPI_LIBS])
 ])

@@ -21,6 +21,17 @@ static void detach(struct halo_comm *c)
     if (started) MPI_Finalize();
 }
 
+/* The ranks that share this one's memory, or, for tests, HALO_TEST_NODE of those that MPI started after one another. */
+static halo_status find_node(halo_context *ctx, MPI_Comm comm, int rank, MPI_Comm *node)
+{
+    const char *text = getenv("HALO_TEST_NODE");
+    const long size = text ? strtol(text, NULL, 10) : 0;
+    int number;
+    if (size < 1) return hl_mpi_check(ctx, MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, node), "MPI_Comm_split_type");
+    HL_MPI(ctx, MPI_Comm_rank(MPI_COMM_WORLD, &number));
+    return hl_mpi_check(ctx, MPI_Comm_split(comm, (int)(number / size), rank, node), "MPI_Comm_split");
+}
+
 /* Ordered by node, errors returned. */
 static halo_status take_apart(struct halo_comm *c, MPI_Comm comm)
 {
@@ -30,7 +41,7 @@ static halo_status take_apart(struct halo_comm *c, MPI_Comm comm)
     halo_status st;
     HL_MPI(ctx, MPI_Comm_size(comm, &ranks));
     HL_MPI(ctx, MPI_Comm_rank(comm, &rank));
-    HL_MPI(ctx, MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
+    HL_TRY(find_node(ctx, comm, rank, &node));
     leader = rank;
     HL_GOTO(st, hl_mpi_check(ctx, MPI_Bcast(&leader, 1, MPI_INT, 0, node), "MPI_Bcast"), free_node);
     HL_GOTO(st, hl_calloc(ctx, 2 * (size_t)ranks, sizeof(int), "a list of ranks", &leaders), free_node);
@@ -129,6 +140,14 @@ hl_place hl_comm_place(const halo_context *ctx)
 {
     if (ctx->comm) return ctx->comm->place;
     return (hl_place){.ranks = 1, .locals = 1, .nodes = 1, .node_size = 1, .threads = true};
+}
+
+halo_status hl_comm_takes_cuda(halo_context *ctx, int wish, bool *takes)
+{
+    double not = wish > 0 || (wish == 0 && hl_comm_says_cuda() == 1) ? 0 : 1;
+    HL_TRY(hl_comm_max(ctx, &not, 1));
+    *takes = ctx->comm && not == 0;
+    return HALO_OK;
 }
 
 /* Several processes that do not know of each other; world 0: before MPI_Init. */

@@ -38,6 +38,13 @@ typedef struct hl_place {
 
 hl_place hl_comm_place(const halo_context *ctx);
 
+/* What MPI this is, "Open MPI v4.1.4"; and what it says of addresses of CUDA's device memory: 1 it takes them, 0 it does not, -1 it cannot be asked. Also before MPI_Init.
+ * Not collective. */
+void hl_comm_library(char *out, size_t size);
+int hl_comm_says_cuda(void);
+/* Whether all ranks' MPI takes them: wish 0 asks MPI, 1 and -1 (no) are taken for the answer. Collective. */
+halo_status hl_comm_takes_cuda(halo_context *ctx, int wish, bool *takes);
+
 /* ------------------------------------------------------------------------------------------------------ agreement */
 
 /* Did any rank fail? Called by all after a step that can fail, before the next collective. HALO_OK if all are OK; else on the ranks that failed their own status

@@ -95,6 +95,7 @@ static halo_status take_list(hl_exchange *x, const hl_message *message, int n)
     for (int i = 0; i < n; i++) {
         hl_part *p = &x->part[i];
         *p = (hl_part){.m = message[i], .elements = hl_region_elements(&message[i].region)};
+        HL_BUG_UNLESS(!p->m.run || remote(x, p));
         HL_BUG_UNLESS(p->elements > 0 && p->m.peer >= 0 && p->m.peer < x->ctx->ranks && p->m.stage >= 0 && p->m.tag >= 0 && p->m.tag < 64);
         p->m.region = hl_region_merged(&message[i].region);
         x->stages = (int)hl_max64(x->stages, p->m.stage + 1);
@@ -124,13 +125,15 @@ static halo_status make_buffers(hl_exchange *x)
         bytes = 0;
         for (int i = 0; i < x->parts; i++) {
             hl_part *p = &x->part[i];
-            if (!p->m.send && !remote(x, p)) continue;
+            if (p->m.run || (!p->m.send && !remote(x, p))) continue;
             if (pass == 1) p->buffer = x->memory + bytes;
             bytes += (size_t)hl_round_up(p->elements * (int64_t)size, 64);
         }
     }
     for (int i = 0; i < x->parts; i++)
-        if (!x->part[i].m.send && !remote(x, &x->part[i])) x->part[i].buffer = other_end(x, &x->part[i])->buffer;
+        if (x->part[i].m.run)
+            x->part[i].buffer = x->part[i].m.run;
+        else if (!x->part[i].m.send && !remote(x, &x->part[i])) x->part[i].buffer = other_end(x, &x->part[i])->buffer;
     return HALO_OK;
 }
 
@@ -302,6 +305,13 @@ halo_status hl_exchange_finish(hl_exchange *x)
     x->stats.runs++;
     x->stats.seconds += x->arrival - x->started;
     return HALO_OK;
+}
+
+halo_status hl_exchange_settle(hl_exchange *x)
+{
+    HL_BUG_UNLESS(!x->under_way);
+    if (x->e) drain(x);
+    return x->e && atomic_load(&x->e->failed) ? failure(x->e) : HALO_OK;
 }
 
 void hl_exchange_stats_get(hl_exchange *x, hl_exchange_stats *stats, bool reset)

@@ -19,6 +19,7 @@ typedef struct hl_message {
     int peer;  /* rank in the context's communicator; itself is allowed (a periodic axis that is not cut): both its messages are given */
     int tag;   /* tells messages of one stage between the same two ranks apart: the same number on both sides, 0 <= tag < 64 */
     hl_region region; /* of `from` when sent, of `to` when received */
+    void *run; /* NULL; or where the elements lie one after another, wherever MPI reaches, from start to finish the exchange's: then the caller fills it before and takes from it afterwards */
 } hl_message;
 
 typedef struct hl_exchange hl_exchange;
@@ -41,9 +42,11 @@ void hl_exchange_name(hl_exchange *x, const char *name);
 halo_status hl_exchange_start(hl_exchange *x, const void *from, void *to);
 /* Gives progress to exchanges under way where no thread does; cheap. */
 halo_status hl_exchange_poll(halo_context *ctx);
-/* Waits until everything that is to come has come, and what was sent may be overwritten. A rank that does not answer for the stall time of the context
+/* Waits until everything that is to come has come, and what was sent may be overwritten, runs after settle. A rank that does not answer for the stall time of the context
  * (hl_comm_stall) is named in the error. */
 halo_status hl_exchange_finish(hl_exchange *x);
+/* Waits until what was sent in the last run may be overwritten, which can take longer than finish. */
+halo_status hl_exchange_settle(hl_exchange *x);
 /* Since it was made, or the last reset. */
 void hl_exchange_stats_get(hl_exchange *x, hl_exchange_stats *stats, bool reset);
 

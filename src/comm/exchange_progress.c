@@ -28,7 +28,7 @@ static halo_status open_stage(hl_exchange *x)
             x->missing++;
             continue;
         }
-        hl_region_pack(&p->m.region, x->type, x->from, p->buffer);
+        if (!p->m.run) hl_region_pack(&p->m.region, x->type, x->from, p->buffer);
         if (remote(x, p)) HL_TRY(hl_lasting_start(x->e->transport, &p->wire));
     }
     return HALO_OK;
@@ -47,7 +47,7 @@ static halo_status take_arrivals(hl_exchange *x, bool *moved)
             earlier_waits = true;
             continue;
         }
-        hl_region_unpack(&p->m.region, x->type, p->m.add, p->buffer, x->to);
+        if (!p->m.run) hl_region_unpack(&p->m.region, x->type, p->m.add, p->buffer, x->to);
         p->here = *moved = true;
         x->missing--;
     }

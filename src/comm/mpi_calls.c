@@ -2,6 +2,11 @@
 /* mpi_calls.c -- see mpi_calls.h. */
 #include "comm/mpi_calls.h"
 
+#include <stdio.h>
+#if defined(HAVE_MPIX_CUDA) && defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
+
 halo_status hl_mpi_check(halo_context *ctx, int code, const char *call)
 {
     if (code == MPI_SUCCESS) return HALO_OK;
@@ -9,6 +14,23 @@ halo_status hl_mpi_check(halo_context *ctx, int code, const char *call)
     int n = 0;
     MPI_Error_string(code, text, &n);
     return hl_fail(ctx, HALO_ERR_COMM, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+}
+
+void hl_comm_library(char *out, size_t size)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+    MPI_Get_library_version(text, &n);
+    snprintf(out, size, "%.*s", (int)strcspn(text, ",\n"), text);
+}
+
+int hl_comm_says_cuda(void)
+{
+#ifdef HAVE_MPIX_CUDA
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return -1;
+#endif
 }
 
 /* `bytes` as one element of a type made of blocks of at most `limit`. */

@@ -120,7 +120,7 @@ static halo_status judge(hl_reducer *r)
     }
     if (waited < 3 * r->opt.stall + HL_PATIENCE) return HALO_OK;
     return hl_fail(r->ctx, HALO_ERR_COMM, "no progress for %.1f s in group %d (%s), waiting for rank %d", waited, r->current < 0 ? 0 : r->current,
-                   r->group[r->current < 0 ? 0 : r->current].name, r->current < 0 ? 0 : hl_reduction_peer(&r->reduction));
+                   r->group[r->current < 0 ? 0 : r->current].name, hl_transport_known_as(r->transport, r->current < 0 ? 0 : hl_reduction_peer(&r->reduction)));
 }
 
 static halo_status look_for_stalls(hl_reducer *r)

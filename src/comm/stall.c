@@ -146,9 +146,9 @@ bool hl_stall_describe(const hl_stall *s, uint64_t step, const uint64_t *awaited
         if (s->answered[i] && !lacking(s, i, step, awaited, name, user, groups, sizeof(groups))) continue;
         if (++named > HL_STALL_RANKS_MAX) continue;
         if (s->answered[i])
-            snprintf(line, sizeof(line), "%srank %d withholds%s", named > 1 ? "; " : "", s->first + i, groups);
+            snprintf(line, sizeof(line), "%srank %d withholds%s", named > 1 ? "; " : "", hl_transport_known_as(s->transport, s->first + i), groups);
         else
-            snprintf(line, sizeof(line), "%srank %d does not answer", named > 1 ? "; " : "", s->first + i);
+            snprintf(line, sizeof(line), "%srank %d does not answer", named > 1 ? "; " : "", hl_transport_known_as(s->transport, s->first + i));
         append(text, size, line);
     }
     if (named > HL_STALL_RANKS_MAX) {

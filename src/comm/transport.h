@@ -50,7 +50,10 @@ struct hl_transport {
     halo_context *ctx; /* of errors */
     int rank, ranks;
     int tag_most; /* largest tag; 0: INT_MAX */
+    int first, stride; /* of an inner context's (comm.h): its rank r is first + r stride to the user; stride 0: it is r */
 };
+
+static inline int hl_transport_known_as(const hl_transport *t, int rank) { return t->stride > 0 && rank >= 0 ? t->first + rank * t->stride : rank; }
 
 /* A set of ranks in arithmetic progression: member i is rank base + i stride; this rank is member `index`. */
 typedef struct hl_ranks {
@@ -83,7 +86,9 @@ void hl_pause(double since);
 
 /* Test hooks of the transport over MPI, read once when it is made:
  *   HALO_TEST_COUNT_LIMIT=n          no MPI call gets a count above n (default INT_MAX)
- *   HALO_TEST_LINK=seconds,bytes/s   each message of this rank leaves only after it would have passed such a link */
+ *   HALO_TEST_LINK=seconds,bytes/s   each message of this rank leaves only after it would have passed such a link
+ * And of a context's nodes (comm.c):
+ *   HALO_TEST_NODE=n                 so many ranks, in the order in which they were started, count as a node */
 typedef struct hl_link {
     double latency, bandwidth; /* bandwidth 0: no link */
 } hl_link;

@@ -175,6 +175,8 @@ halo_status hl_transport_open(halo_context *ctx, hl_transport **out)
         return st;
     }
     t->super.tag_most = largest_tag();
+    t->super.first = hl_comm_outer_rank(c, 0);
+    t->super.stride = ctx->ranks > 1 ? hl_comm_outer_rank(c, 1) - t->super.first : 1;
     *out = &t->super;
     return HALO_OK;
 }

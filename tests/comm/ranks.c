@@ -304,6 +304,22 @@ static void overlap(void)
     ctx = plain;
 }
 
+/* HALO_TEST_NODE: each two ranks are a node, the last one alone where their number is odd. */
+static void pretended_nodes(void)
+{
+    setenv("HALO_TEST_NODE", "2", 1);
+    halo_context *two = make();
+    hl_place p = hl_comm_place(two);
+    const int ranks = ctx->ranks, mine = p.node < ranks / 2 ? 2 : 1;
+    claim(p.nodes == (ranks + 1) / 2 && p.locals == mine && p.node_size == (ranks == 1 ? 1 : ranks % 2 ? 0 : 2), "two ranks count as a node where a test asks for it", p.nodes);
+    halo_context *local;
+    check_status(two, hl_comm_inner(two, p.local, p.local, 2, &local), "a context of the ranks of the same number on their nodes");
+    claim(hl_comm_place(local).nodes == local->ranks, "and those of the same number are on nodes of their own", local->ranks);
+    halo_context_destroy(local);
+    halo_context_destroy(two);
+    unsetenv("HALO_TEST_NODE");
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -323,6 +339,7 @@ int main(int argc, char **argv)
     sums(funneled ? 5000 : 200001);
     bits(10001);
     limit(9001);
+    pretended_nodes();
     /* Claims about seconds are for a machine that does nothing else: HALO_TEST_TIMES=1 make check TESTS=tests/comm/ranks_2.test */
     const char *times = getenv("HALO_TEST_TIMES");
     bool timed = !funneled && times && *times;

@@ -31,6 +31,7 @@ void check_race(int stream, uint64_t seq, const Clock &clock, const std::string 
 {
     Block *b = t.bytes ? find_block(t.p) : nullptr;
     if (!b) return;
+    check_lent(what, t);
     std::vector<Access> kept;
     for (auto &a : b->history) {
         if (seen(host_clock, a.stream, a.seq)) continue; /* ended, as all that comes will know */

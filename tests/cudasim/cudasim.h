@@ -27,6 +27,7 @@
 #ifndef CUDASIM_H
 #define CUDASIM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,22 @@ int64_t cudasim_count(enum cudasim_fault what);
 
 /* Live device allocations and their bytes, over all devices: for tests of leaks. */
 int64_t cudasim_live(int64_t *bytes);
+
+/* A library of the host's that knows device memory, such as an MPI, reads (or writes) these bytes from now on.
+ * Where it finds them; NULL: they are not device memory, and nothing was lent. An operation on them, writing or
+ * written against, that the host has not waited for, or that is queued before they are given back, is a race.
+ * cudasim_find only says where they are. */
+void *cudasim_lend(const void *p, size_t bytes, int write, const char *who);
+void cudasim_give_back(const void *p, const char *who);
+void *cudasim_find(const void *p, size_t bytes);
+
+/* What a preloaded library of that kind defines: it is called once, when the simulator begins, with these three. */
+typedef struct cudasim_lender {
+    void *(*lend)(const void *p, size_t bytes, int write, const char *who);
+    void (*give_back)(const void *p, const char *who);
+    void *(*find)(const void *p, size_t bytes);
+} cudasim_lender;
+void cudasim_borrower(const cudasim_lender *lender);
 
 /* Operations that are queued and have not run. */
 int64_t cudasim_pending(void);

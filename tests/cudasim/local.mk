@@ -11,7 +11,7 @@ cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/c
 	tests/cudasim/layers.test tests/cudasim/pools.test tests/cudasim/ranks.test
 
 if CUDASIM
-check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la
+check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la tests/cudasim/aware_mpi.la
 check_PROGRAMS += $(cudasim_programs)
 TESTS += $(cudasim_programs) tests/cudasim/symbols.test tests/cudasim/descriptors.test
 TESTS_FAST += $(cudasim_programs) tests/cudasim/symbols.test tests/cudasim/descriptors.test
@@ -27,7 +27,7 @@ AM_TESTS_ENVIRONMENT += CUDASIM_MISSING='$(CUDASIM_MISSING)'; export CUDASIM_MIS
 
 tests_cudasim_libcudasim_la_SOURCES = tests/cudasim/cudasim.h tests/cudasim/device.h tests/cudasim/grid.hpp tests/cudasim/launch.hpp \
 	tests/cudasim/number.hpp tests/cudasim/sanitize.hpp tests/cudasim/sim.hpp tests/cudasim/settings.cpp tests/cudasim/report.cpp \
-	tests/cudasim/lock.cpp tests/cudasim/touch.cpp tests/cudasim/memory.cpp tests/cudasim/pinned.cpp tests/cudasim/trap.cpp \
+	tests/cudasim/lock.cpp tests/cudasim/lend.cpp tests/cudasim/touch.cpp tests/cudasim/memory.cpp tests/cudasim/pinned.cpp tests/cudasim/trap.cpp \
 	tests/cudasim/clock.cpp tests/cudasim/stream.cpp tests/cudasim/stream_api.cpp tests/cudasim/graph.cpp tests/cudasim/device.cpp \
 	tests/cudasim/copy.cpp tests/cudasim/grid.cpp tests/cudasim/launch.cpp tests/cudasim/dnn.hpp tests/cudasim/dnn.cpp \
 	tests/cudasim/dnn_descriptor.cpp tests/cudasim/dnn_conv.hpp tests/cudasim/dnn_conv.cpp tests/cudasim/dnn_algorithm.cpp \
@@ -83,6 +83,12 @@ tests_cudasim_halo_cuda_la_CXXFLAGS = $(cudasim_cxxflags) -Wno-shadow -Wno-unkno
 tests_cudasim_halo_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere -no-undefined \
 	-export-symbols-regex '^halo_backend_entry$$'
 tests_cudasim_halo_cuda_la_LIBADD = tests/cudasim/libcudasim.la
+
+# The real MPI, with addresses of simulated device memory
+tests_cudasim_aware_mpi_la_SOURCES = tests/cudasim/aware_mpi.c tests/cudasim/cudasim.h
+tests_cudasim_aware_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim
+tests_cudasim_aware_mpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
+tests_cudasim_aware_mpi_la_LIBADD = $(MPI_LIBS)
 
 # The kernels of the simulator's own tests, included by example.cpp
 EXTRA_DIST += tests/cudasim/example.cu

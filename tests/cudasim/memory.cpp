@@ -98,7 +98,7 @@ cudaError_t device_alloc(void **p, size_t bytes)
     SIM_POISON(first, pages);
     SIM_UNPOISON(work, bytes);
     char *address = device_base + (work - work_base);
-    blocks[address] = {address, work, bytes, span, current_device(), ++last_id, false, 0, {}};
+    blocks[address] = {address, work, bytes, span, current_device(), ++last_id, false, {}, {}};
     used += page + pages;
     note("allocation #%d: %zu bytes at %p", last_id, bytes, (void *)address);
     *p = address;

@@ -3,8 +3,8 @@
  * pinned.cpp -- page-locked host memory: mapped twice, once for the program and once for the simulator. While
  * an operation that writes it may be pending the program's mapping is closed, while one only reads it may not
  * be written: a missing synchronisation faults at the very access. The mapping opens when the host's clock
- * has reached the operation, and not when the operation happens to have run. Whole blocks are shielded: a
- * buffer that is in use in parts wants a block for each part.
+ * has reached the operation, and not when the operation happens to have run. What is shielded is pages: a
+ * buffer that is in use in parts wants them to begin on pages of their own.
  */
 #include "sim.hpp"
 #include <algorithm>
@@ -14,12 +14,14 @@
 
 namespace sim {
 
+static const size_t page = 4096;
+
 int next_block_id();
 
 cudaError_t pinned_alloc(void **p, size_t bytes)
 {
     *p = nullptr;
-    size_t span = (std::max(bytes, size_t(1)) + 4095) / 4096 * 4096;
+    size_t span = (std::max(bytes, size_t(1)) + page - 1) / page * page;
     int fd = memfd_create("cudasim", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)span)) {
         if (fd >= 0) close(fd);
@@ -31,8 +33,8 @@ cudaError_t pinned_alloc(void **p, size_t bytes)
     if (user == MAP_FAILED || work == MAP_FAILED) return failed(cudaErrorMemoryAllocation);
     install_trap();
     memset(work, 0xff, span);
-    blocks[user] = {user, work, bytes, span, current_device(), next_block_id(), true, PROT_READ | PROT_WRITE,
-                    {}};
+    blocks[user] = {user, work, bytes, span, current_device(), next_block_id(), true,
+                    std::vector<uint8_t>(span / page, PROT_READ | PROT_WRITE), {}};
     *p = user;
     return cudaSuccess;
 }
@@ -50,18 +52,31 @@ cudaError_t pinned_release(void *p)
     return cudaSuccess;
 }
 
+/* What the host may do with each page of a block */
+static std::vector<uint8_t> allowed(const Block &b)
+{
+    std::vector<uint8_t> access(b.span / page, PROT_READ | PROT_WRITE);
+    for (auto &a : b.history) {
+        if (seen(host_clock, a.stream, a.seq) || a.touch.bytes == 0) continue;
+        size_t at = (size_t)((const char *)a.touch.p - b.address);
+        for (size_t i = at / page; i <= (at + a.touch.bytes - 1) / page; i++)
+            access[i] = a.touch.write ? PROT_NONE : access[i] & PROT_READ;
+    }
+    return access;
+}
+
 void shield_pinned()
 {
     for (auto &it : blocks) {
         Block &b = it.second;
         if (!b.pinned) continue;
-        int access = PROT_READ | PROT_WRITE;
-        for (auto &a : b.history) {
-            if (seen(host_clock, a.stream, a.seq)) continue;
-            access = a.touch.write ? PROT_NONE : access & PROT_READ;
+        std::vector<uint8_t> access = allowed(b);
+        for (size_t i = 0, end; i < access.size(); i = end) {
+            for (end = i + 1; end < access.size() && access[end] == access[i] && b.shield[end] == b.shield[i];)
+                end++;
+            if (access[i] != b.shield[i]) mprotect(b.address + i * page, (end - i) * page, access[i]);
         }
-        if (access != b.shield) mprotect(b.address, b.span, access);
-        b.shield = access;
+        b.shield = std::move(access);
     }
 }
 

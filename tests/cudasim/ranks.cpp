@@ -141,6 +141,40 @@ static void in_graph(int r, ncclComm_t comm, cudaStream_t s)
     }
 }
 
+/* Sums in two levels: slices in place, out to pinned memory, and back, as a graph on two streams */
+static void slices_in_graph(int r, ncclComm_t comm, cudaStream_t s)
+{
+    enum { each = 8 };
+    float *x = mine(r, ranks * each), *h = pinned_floats(each);
+    cudaStream_t t = new_stream();
+    cudaEvent_t e = new_event();
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    GOOD(ncclReduceScatter(x, x + r * each, each, ncclFloat32, ncclSum, comm, s));
+    GOOD(cudaEventRecord(e, s));
+    GOOD(cudaStreamWaitEvent(t, e, 0));
+    GOOD(cudaMemcpyAsync(h, x + r * each, each * 4, cudaMemcpyDefault, t));
+    GOOD(cudaEventRecord(e, t));
+    GOOD(cudaStreamWaitEvent(s, e, 0));
+    GOOD(ncclAllGather(x + r * each, x, each, ncclFloat32, comm, s));
+    GOOD(cudaStreamEndCapture(s, &graph));
+    GOOD(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    GOOD(cudaGraphLaunch(exec, s));
+    GOOD(cudaStreamSynchronize(s));
+    for (int i = 0; i < each; i++) HOLDS(std::fabs(h[i] - total(r * each + i)) <= 1e-4);
+    for (int i = 0; i < ranks * each; i++) HOLDS(std::fabs(download(x, ranks * each)[(size_t)i] - total(i)) <= 1e-4);
+}
+
+/* A slice that is fetched beside the sum that makes it */
+static void early_slice(int r, ncclComm_t comm, cudaStream_t s)
+{
+    float *x = mine(r, ranks * 8), *h = pinned_floats(8);
+    GOOD(ncclReduceScatter(x, x + r * 8, 8, ncclFloat32, ncclSum, comm, s));
+    GOOD(cudaMemcpyAsync(h, x + r * 8, 32, cudaMemcpyDefault, new_stream()));
+    GOOD(cudaDeviceSynchronize());
+}
+
 /* A collective on one stream and a kernel on another, with and without an event between */
 static void raced(ncclComm_t comm, cudaStream_t s, bool ordered)
 {
@@ -202,7 +236,8 @@ int main(void)
                  {"allreduce of bf16", half_types},
                  {"reduce-scatter in place, allgather, broadcast", scatter_gather},
                  {"messages both ways round a ring, in one group", ring},
-                 {"a collective in a graph, replayed", in_graph}};
+                 {"a collective in a graph, replayed", in_graph},
+                 {"slices of a sum in a graph, on two streams", slices_in_graph}};
     shared =
         (std::atomic<int> *)mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (auto &c : cases)
@@ -216,6 +251,8 @@ int main(void)
     told("without it they race", "",
          "'fill of 256 bytes' on stream 2 and 'NCCL' on stream 1 touch the same bytes",
          [] { HOLDS(in_ranks([](int, ncclComm_t c, cudaStream_t s) { raced(c, s, false); }) == 0); });
+    told("a slice that is fetched before it is a sum", "", "'copy of 32 bytes' on stream 2 and 'NCCL' on stream 1 touch",
+         [] { HOLDS(in_ranks(early_slice) == 0); });
     told("ranks that disagree on the number of elements", "CUDASIM_TIMEOUT=3", "the ranks' calls do not fit",
          [] {
              HOLDS(in_ranks([](int r, ncclComm_t c, cudaStream_t s) {

@@ -59,6 +59,7 @@ static Settings read()
     fprintf(stderr,
             "cudasim: %d simulated device(s) of sm_%d, %s; nothing measured here is a figure of a GPU\n",
             s.devices, s.sm, order.c_str());
+    attach_borrower();
     return s;
 }
 

@@ -88,7 +88,7 @@ struct Block {
     size_t bytes, span;   /* asked for; mapped, with slack of canaries */
     int device, id;
     bool pinned;
-    int shield = 3; /* pinned: the host's access now, PROT_READ | PROT_WRITE */
+    std::vector<uint8_t> shield; /* pinned: the host's access to each page now, PROT_READ | PROT_WRITE */
     std::vector<Access> history;
 };
 Block *find_block(const void *p); /* the live block that holds p, or nullptr */
@@ -113,6 +113,10 @@ bool seen(const Clock &clock, int stream, uint64_t seq);
 extern Clock &host_clock;
 /* Reports a race if an unordered operation touches the same bytes, then remembers this one */
 void check_race(int stream, uint64_t seq, const Clock &clock, const std::string &what, const Touch &t);
+
+/* --- lend.cpp: device memory in the hands of a library of the host's */
+void check_lent(const std::string &what, const Touch &t); /* reports an operation on what is lent */
+void attach_borrower();                                   /* at the first call */
 
 /* --- stream.cpp: tasks wait in streams */
 struct Stream;

@@ -146,6 +146,40 @@ static void partly_waited()
     HOLDS(g[0] == 2);
 }
 
+/* So it is with parts of one buffer that begin on pages of their own */
+static void pages(void)
+{
+    enum { page = 4096 / sizeof(float) };
+    cudaStream_t a = new_stream(), b = new_stream();
+    float *x = upload(std::vector<float>(page, 2)), *h = pinned_floats(2 * page);
+    GOOD(cudaMemcpyAsync(h, x, 4096, cudaMemcpyDeviceToHost, a));
+    GOOD(cudaMemcpyAsync(h + page, x, 4096, cudaMemcpyDeviceToHost, b));
+    GOOD(cudaStreamSynchronize(a));
+    HOLDS(h[page - 1] == 2);
+    h[0] = 3;
+    if (getenv("TOO_EARLY")) HOLDS(h[page] == 2);
+    GOOD(cudaStreamSynchronize(b));
+    HOLDS(h[page] == 2);
+}
+
+/* A library of the host's that takes device memory: 0 as it should be, 1 before the host has waited for what it reads, 2 the device
+ * writes before it is given back, 3 it only reads, and so does the device */
+static void lent(int how)
+{
+    cudaStream_t s = new_stream();
+    float *x = device_floats(n), *y = device_floats(n);
+    GOOD(cudaMemsetAsync(x, 0, bytes, s));
+    if (how != 1) GOOD(cudaStreamSynchronize(s));
+    float *at = (float *)cudasim_lend(x, bytes, 0, "MPI_Isend"), local = 0;
+    HOLDS(at && at[n - 1] == 0 && cudasim_find(x + 1, 4) == at + 1);
+    HOLDS(!cudasim_lend(&local, 4, 0, "MPI_Isend"));
+    if (how == 2) GOOD(cudaMemsetAsync(x, 0, 4, s));
+    if (how == 3) GOOD(cudaMemcpyAsync(y, x, bytes, cudaMemcpyDeviceToDevice, s));
+    cudasim_give_back(x, "MPI_Isend");
+    GOOD(cudaMemsetAsync(x, 0, 4, s));
+    GOOD(cudaStreamSynchronize(s));
+}
+
 int main(void)
 {
     const char *race_text = "touch the same bytes of allocation #1, and nothing orders them";
@@ -175,6 +209,13 @@ int main(void)
     clean("the host reads what it waited for while other copies go on", "", partly_waited);
     caught("and not what it did not wait for", "TOO_EARLY=1 CUDASIM_SEED=1",
            "host code touched pinned memory", partly_waited);
+    clean("so it is page by page", "", pages);
+    caught("and no further", "TOO_EARLY=1 CUDASIM_SEED=1", "host code touched pinned memory", pages);
+    clean("device memory is lent to a library of the host's", "", [] { lent(0); });
+    caught("but not before the host has waited for what writes it", "", "and the host has not waited for it",
+           [] { lent(1); });
+    caught("and nothing writes it before it is given back", "", "and has not given back", [] { lent(2); });
+    clean("both may read it", "", [] { lent(3); });
     told("a stream that was destroyed is no stream", "", "is not a live stream", [] {
         cudaStream_t s = new_stream();
         GOOD(cudaStreamDestroy(s));
