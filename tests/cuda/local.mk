@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda: the cuda backend on the simulated device (tests/cudasim), and its module as nvcc made it
 cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test
-dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test
+dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
 EXTRA_DIST += tests/cuda/lib.sh tests/cuda/archs.py tests/gpu-check
-TESTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test
-TESTS_FAST += tests/cuda/doctor.test tests/cuda/archs.test
+TESTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
+TESTS_FAST += tests/cuda/doctor.test tests/cuda/archs.test tests/cuda/volta.test
 AM_TESTS_ENVIRONMENT += CUDA_ARCHS='$(CUDA_ARCHS)'; export CUDA_ARCHS;
 
 # The real cuDNN, asked about described devices
