@@ -6,9 +6,14 @@
 
 typedef struct place { /* where a value stands, for messages */
     halo_context *ctx;
-    const char *name; /* file, or "command line" */
-    int line;         /* 0 = none */
+    hl_where where;
 } place;
+
+void hl_where_add(const hl_where *where, hl_str *out)
+{
+    if (where->line > 0) hl_str_addf(out, "%s:%d: ", where->name, where->line);
+    else if (where->name) hl_str_addf(out, "%s: ", where->name);
+}
 
 static halo_status complain(const place *at, const char *format, ...) HALO_PRINTF(2, 3);
 static halo_status complain(const place *at, const char *format, ...)
@@ -18,8 +23,11 @@ static halo_status complain(const place *at, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    if (at->line > 0) return hl_fail(at->ctx, HALO_ERR_USAGE, "%s:%d: %s", at->name, at->line, text);
-    return hl_fail(at->ctx, HALO_ERR_USAGE, "%s: %s", at->name, text);
+    hl_str where = {0};
+    hl_where_add(&at->where, &where);
+    halo_status st = hl_fail(at->ctx, HALO_ERR_USAGE, "%s%s", where.s ? where.s : "", text);
+    hl_str_free(&where);
+    return st;
 }
 
 bool hl_choice(const char *choices, int i, char *out, size_t size)
@@ -294,6 +302,11 @@ static halo_status unknown(const place *at, hl_keys keys, const char *name)
     return st;
 }
 
+static void note(const place *at, hl_keys keys, const hl_key *key)
+{
+    if (keys.where) keys.where[key - keys.key] = at->where;
+}
+
 /* Setting "reduce.average.parameters" makes "reduce.average" the word "parameters". */
 static halo_status choose_parent(const place *at, hl_keys keys, const char *name, void *settings)
 {
@@ -303,18 +316,20 @@ static halo_status choose_parent(const place *at, hl_keys keys, const char *name
     snprintf(parent, sizeof(parent), "%.*s", (int)(dot - name), name);
     const hl_key *key = find(keys, parent);
     int i = key && key->type == HL_SETTING_CHOICE ? choice_index(key->choices, dot + 1) : -1;
-    if (i >= 0 && strcmp(at->name, "default") != 0) *(int *)((char *)settings + key->offset) = i;
+    if (i < 0 || strcmp(at->where.name, "default") == 0) return HALO_OK;
+    *(int *)((char *)settings + key->offset) = i;
+    note(at, keys, key);
     return HALO_OK;
 }
 
 static halo_status apply_node(place at, hl_keys keys, const char *name, const hl_yaml *v, void *settings)
 {
-    at.line = v->line;
+    at.where.line = v->line;
     const hl_key *key = find(keys, name);
     if (v->kind == HL_YAML_MAP && is_section(keys, name)) {
         for (size_t i = 0; i < v->items; i++) {
             char full[HL_TEXT_MAX];
-            at.line = v->item[i]->line;
+            at.where.line = v->item[i]->line;
             if (snprintf(full, sizeof(full), "%s.%s", name, v->item[i]->key) >= (int)sizeof(full))
                 return complain(&at, "a key is longer than %d characters", HL_TEXT_MAX - 1);
             HL_TRY(apply_node(at, keys, full, v->item[i], settings));
@@ -324,12 +339,13 @@ static halo_status apply_node(place at, hl_keys keys, const char *name, const hl
     if (!key && is_section(keys, name)) return complain(&at, "'%s' must be a map of keys", name);
     if (!key) return unknown(&at, keys, name);
     HL_TRY(set_key(&at, key, v, settings));
+    note(&at, keys, key);
     return choose_parent(&at, keys, name, settings);
 }
 
 halo_status hl_config_apply(halo_context *ctx, hl_keys keys, void *settings, const char *name, const hl_yaml *map)
 {
-    place at = {ctx, name, map->line};
+    place at = {ctx, {name, map->line}};
     if (map->kind != HL_YAML_MAP) return complain(&at, "a configuration must be a map of keys");
     for (size_t i = 0; i < map->items; i++) HL_TRY(apply_node(at, keys, map->item[i]->key, map->item[i], settings));
     return HALO_OK;
@@ -350,7 +366,7 @@ static halo_status apply_text(place at, hl_keys keys, void *settings, const char
     hl_str text = {0};
     hl_str_addf(&text, "v: %s", value);
     if (text.failed) return hl_fail(at.ctx, HALO_ERR_NOMEM, "out of memory: an override");
-    halo_status st = hl_yaml_parse(at.ctx, at.name, text.s, text.len, &root);
+    halo_status st = hl_yaml_parse(at.ctx, at.where.name, text.s, text.len, &root);
     hl_str_free(&text);
     if (st != HALO_OK) return hl_config_status(st);
     if (root->kind == HL_YAML_MAP && root->items == 1) {
@@ -363,7 +379,7 @@ static halo_status apply_text(place at, hl_keys keys, void *settings, const char
 
 halo_status hl_config_override(halo_context *ctx, hl_keys keys, void *settings, const char *assignment)
 {
-    place at = {ctx, "command line", 0};
+    place at = {ctx, {"command line", 0}};
     char name[HL_TEXT_MAX];
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment) return complain(&at, "'%s' is not key=value", assignment);
@@ -375,8 +391,9 @@ halo_status hl_config_override(halo_context *ctx, hl_keys keys, void *settings, 
 
 halo_status hl_config_defaults(halo_context *ctx, hl_keys keys, void *settings)
 {
+    keys.where = NULL;
     for (size_t i = 0; i < keys.n; i++) {
-        place at = {ctx, "default", 0};
+        place at = {ctx, {"default", 0}};
         HL_TRY(apply_text(at, keys, settings, keys.key[i].name, *keys.key[i].fallback ? keys.key[i].fallback : "''"));
     }
     return HALO_OK;
@@ -422,7 +439,7 @@ static halo_status check_key(const place *at, const hl_key *key, const void *fie
 
 halo_status hl_config_check(halo_context *ctx, hl_keys keys, const void *settings, const char *name)
 {
-    place at = {ctx, name, 0};
+    place at = {ctx, {name, 0}};
     for (size_t i = 0; i < keys.n; i++) HL_TRY(check_key(&at, &keys.key[i], (const char *)settings + keys.key[i].offset));
     return HALO_OK;
 }

@@ -46,9 +46,16 @@ typedef struct hl_key {
     const char *help;
 } hl_key;
 
+/* Where a key was set last. */
+typedef struct hl_where {
+    const char *name; /* the file's, or "command line"; NULL: nowhere, it has its default */
+    int line;         /* 0: none */
+} hl_where;
+
 typedef struct hl_keys {
     const hl_key *key;
     size_t n;
+    hl_where *where; /* [n], kept by who reads settings; NULL: nobody asks. Its names are those that were given, not copies */
 } hl_keys;
 
 /* Fills every field with its default. */
@@ -69,6 +76,9 @@ halo_status hl_config_load(halo_context *ctx, hl_keys keys, void *settings, cons
 
 /* Numbers in their ranges and choices among theirs, of settings that were not read but filled in by a program; `name` as in hl_config_apply. */
 halo_status hl_config_check(halo_context *ctx, hl_keys keys, const void *settings, const char *name);
+
+/* "a.yaml:3: ", as messages about a key begin. */
+void hl_where_add(const hl_where *where, hl_str *out);
 
 /* The whole of it as a YAML file that reads back equal. */
 void hl_config_write(hl_keys keys, const void *settings, hl_str *out);

@@ -30,7 +30,7 @@ static const hl_key keys[] = {
     {"noise", HL_SETTING_NUMBER, AT(noise), "15", 0, 1000, NULL, NULL, "deviation of the noise, Hounsfield units"},
 };
 
-hl_keys hl_phantom_keys(void) { return (hl_keys){keys, HL_COUNT(keys)}; }
+hl_keys hl_phantom_keys(void) { return (hl_keys){.key = keys, .n = HL_COUNT(keys)}; }
 
 typedef struct maker {
     halo_context *ctx;

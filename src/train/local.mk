@@ -10,6 +10,7 @@ libhalo_core_la_SOURCES += \
 	src/train/feed.c \
 	src/train/figures.c \
 	src/train/groups.c \
+	src/train/idle.c \
 	src/train/insitu.c \
 	src/train/loop.c \
 	src/train/memory.c src/train/memory.h \

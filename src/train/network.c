@@ -10,26 +10,6 @@ static bool is_file(const char *network)
     return strchr(network, '/') || (n > 5 && strcmp(network + n - 5, ".yaml") == 0) || (n > 4 && strcmp(network + n - 4, ".yml") == 0);
 }
 
-/* Options of the zoo beside a network file: ignored, they would make another network than the one that was meant. */
-static halo_status check_zoo_options(halo_context *ctx, const hl_settings *set)
-{
-    const char *key = set->padding == HL_PADDING_PERIODIC ? "padding" : set->batch_norm ? "batch_norm" : !set->dropout ? "dropout" : set->upsampling ? "upsampling" : NULL;
-    if (!key) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' is for networks of the zoo and has no use with '%s': change the file", key, set->network);
-}
-
-/* The first key that says what a network of the zoo is made of; NULL: none. The command line may have put a file in that network's place, so it is no error beside one. */
-static const char *key_of_zoo(const hl_settings *set)
-{
-    const struct { const char *key; bool is_set; } all[] = {
-        {"levels", set->levels > 0},       {"first_channels", set->first_channels > 0}, {"growth", set->growth > 0},       {"kernel", set->kernel > 0},
-        {"blocks", set->blocks.n > 0},     {"stem", set->stem > 0},                     {"up_kernel", set->up_kernel > 0}, {"keep", set->keep > 0},
-    };
-    for (size_t i = 0; i < HL_COUNT(all); i++)
-        if (all[i].is_set) return all[i].key;
-    return NULL;
-}
-
 /* What fcdensenet has alone. */
 static halo_status set_dense(halo_context *ctx, const hl_settings *set, halo_zoo_options *o)
 {
@@ -53,7 +33,6 @@ halo_status hl_run_network(halo_context *ctx, const hl_settings *set, const int6
     const int64_t *asked = set->size[0] > 0 || !hl_run_patches(set) ? set->size : set->data.patch;
     for (int i = 0; i < 3; i++) size[i] = ext[i + 1] > 0 ? ext[i + 1] : asked[i];
     if (set->network_text) return halo_network_parse(ctx, "the checkpoint's network", set->network_text, strlen(set->network_text), 0, hl_run_patches(set) ? set->data.patch : NULL, net);
-    if (is_file(set->network)) HL_TRY(check_zoo_options(ctx, set));
     if (is_file(set->network)) /* its own sizes unless the configuration says otherwise; check_data compares them with the data */
         return hl_config_status(halo_network_load(ctx, set->network, set->channels > 0 ? set->channels : 0, asked[0] > 0 ? asked : NULL, net));
     halo_zoo_options o = HALO_ZOO_OPTIONS_INIT;
@@ -137,8 +116,6 @@ halo_status hl_run_make_network(hl_run *run)
         if (run->source[split]) info = &run->source[split]->info;
     hl_source *looked = info ? NULL : hl_run_look(run);
     if (looked) info = &looked->info;
-    const char *idle = !run->set.network_text && is_file(run->set.network) ? key_of_zoo(&run->set) : NULL;
-    if (idle && run->ctx->rank == 0) HL_WARN(run->ctx, "'%s' is for networks of the zoo and has no use with '%s'", idle, run->set.network);
     halo_status st = hl_run_network(run->ctx, &run->set, info ? info->ext : unknown, info && !hl_run_of_classes(&run->set) ? info->targets : 0, &run->net);
     hl_source_close(looked);
     HL_TRY(st);

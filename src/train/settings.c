@@ -8,7 +8,7 @@
 #define KEY(path, kind, field, ...) {.name = path, .type = kind, .offset = offsetof(hl_settings, field), __VA_ARGS__}
 #define MOST 9e15 /* whole numbers that a double holds */
 
-static const hl_key keys[] = {
+static const hl_key table[] = {
     KEY("network", HL_SETTING_TEXT, network, .fallback = "cosmoflow", .help = "zoo name (cosmoflow, unet3d, fcdensenet) or a YAML network file"),
     KEY("variant", HL_SETTING_TEXT, variant, .fallback = "auto", .none = "auto",
         .help = "which published form of a zoo network: sc18 (SC18 CosmoFlow), mlperf (MLPerf HPC), hybrid (Oyama et al. 2020), auto: sc18; of unet3d the norm: batch, group, instance; of fcdensenet growth-kernel: 64-3, 64-5, 128-3, 128-5, 256-3, 256-5"),
@@ -37,7 +37,10 @@ static const hl_key keys[] = {
         .help = "zoo networks: as published, or around the faces of a periodic box (for whole simulation volumes)"),
     KEY("dropout", HL_SETTING_BOOL, dropout, .fallback = "true", .help = "zoo networks: dropout as published, or none"),
     KEY("plan", HL_SETTING_CHOICE, plan, .fallback = "measure", .choices = "measure|fixed",
-        .help = "how implementations are chosen: timed on this machine (kept in the run directory), or from a fixed order"),
+        .help = "how implementations are chosen: timed on this machine (kept in the run directory and in plan_cache), or from a fixed order"),
+    KEY("plan_cache", HL_SETTING_TEXT, plan_cache, .fallback = "auto", .none = "auto",
+        .help = "directory where timed choices of all runs are kept for later ones on such a device with such libraries; auto: $HALO_CACHE, else $XDG_CACHE_HOME/halo, else ~/.cache/halo; "
+                "no: each run times anew"),
     KEY("batch", HL_SETTING_INT, batch, .fallback = "8", .low = 1, .high = MOST, .help = "samples per step over all ranks"),
     KEY("seed", HL_SETTING_INT, seed, .fallback = "1", .low = 0, .high = MOST, .help = "root of all random numbers"),
     KEY("output", HL_SETTING_TEXT, output, .fallback = "none", .none = "none",
@@ -232,7 +235,7 @@ static const hl_key keys[] = {
         .help = "refuse to begin where a node's ranks need more than its memory, or than their control group or Slurm allows; false: try all the same"),
 };
 
-hl_keys hl_settings_keys(void) { return (hl_keys){keys, HL_COUNT(keys)}; }
+hl_keys hl_settings_keys(void) { return (hl_keys){.key = table, .n = HL_COUNT(table)}; }
 
 static bool looks_like_file(const char *config)
 {
@@ -285,11 +288,10 @@ static halo_status check_window(halo_context *ctx, const hl_settings *s)
 {
     const hl_words *w = &s->data.window;
     double lo, hi;
-    bool used = transforms_by(s, "window");
-    if (w->n == 0 && !used) return HALO_OK;
+    if (w->n == 0 && !transforms_by(s, "window")) return HALO_OK;
     if (w->n != 2 || !is_number(w->word[0], &lo) || !is_number(w->word[1], &hi) || !(hi > lo))
         return hl_fail(ctx, HALO_ERR_USAGE, "'data.window' must be two rising numbers, such as [-100, 240]");
-    return used ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'data.window' has no use: there is no window in 'data.transform'");
+    return HALO_OK;
 }
 
 static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
@@ -301,8 +303,6 @@ static halo_status check_zscore(halo_context *ctx, const hl_settings *s)
     if (!word && !(w->n == 2 && is_number(w->word[0], &mean) && is_number(w->word[1], &std)))
         return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' must be sample, set, or [mean, deviation] such as [0.5, 2]");
     if (w->n == 2 && !(std > 0)) return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has a standard deviation of %s, must be above 0", w->word[1]);
-    if (hl_settings_zscore(s) != HL_ZSCORE_OF_SAMPLE && !transforms_by(s, "z-score"))
-        return hl_fail(ctx, HALO_ERR_USAGE, "'data.zscore' has no use: there is no z-score in 'data.transform'");
     return HALO_OK;
 }
 
@@ -322,21 +322,19 @@ static halo_status check_vary(halo_context *ctx, const hl_settings *s)
     bool good = w->n == 0 || w->n == 1 || w->n == 3;
     for (int i = 0; i < w->n; i++) good = good && is_number(w->word[i], &x) && x > 0 && x <= 1e6;
     if (!good) return hl_fail(ctx, HALO_ERR_USAGE, "'data.spacing' must be one number or [D, H, W] above 0, such as [2, 0.8, 0.8]");
-    return w->n == 0 || s->data.patch[0] > 0 ? HALO_OK : hl_fail(ctx, HALO_ERR_USAGE, "'data.spacing' needs 'data.patch': resampled volumes have extents of their own");
+    return HALO_OK;
 }
 
 static halo_status check_folds(halo_context *ctx, const hl_settings *s)
 {
-    if (s->data.folds.count <= 0)
-        return s->data.folds.use > 0 || *s->data.folds.patient ? hl_fail(ctx, HALO_ERR_USAGE, "'data.folds.%s' has no use without 'data.folds.count'", s->data.folds.use > 0 ? "use" : "patient") : HALO_OK;
+    if (s->data.folds.count <= 0) return HALO_OK;
     if (s->data.folds.use >= s->data.folds.count)
         return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds.use' is %" PRId64 ", but the %" PRId64 " folds of 'data.folds.count' are numbered from 0", s->data.folds.use, s->data.folds.count);
     if (s->data.split.n == 0 && !*s->data.validation) return HALO_OK;
     return hl_fail(ctx, HALO_ERR_USAGE, "'data.folds' takes the validation data out of 'data.train': leave 'data.%s' out", *s->data.validation ? "validation" : "split");
 }
 
-/* What is of classes alone. */
-static halo_status check_of_classes(halo_context *ctx, const hl_settings *s)
+static halo_status check_names(halo_context *ctx, const hl_settings *s)
 {
     const hl_words *w = &s->data.classes;
     for (int i = 0; i < w->n; i++) {
@@ -344,16 +342,13 @@ static halo_status check_of_classes(halo_context *ctx, const hl_settings *s)
         for (int k = 0; k < i; k++)
             if (strcmp(w->word[i], w->word[k]) == 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.classes' has '%s' twice, for classes %d and %d", w->word[i], k, i);
     }
-    const char *unused = s->data.foreground > 0 ? "data.foreground" : s->data.classes.n > 0 ? "data.classes" : NULL;
-    if (!unused || hl_loss_of_classes((halo_loss)s->loss)) return HALO_OK;
-    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has no use: 'loss' is not of classes", unused);
+    return HALO_OK;
 }
 
 static halo_status check_patch(halo_context *ctx, const hl_settings *s)
 {
     const int64_t *p = s->data.patch;
-    if (p[0] <= 0)
-        return s->data.patches > 1 || s->data.foreground > 0 ? hl_fail(ctx, HALO_ERR_USAGE, "'data.%s' has no use without 'data.patch'", s->data.patches > 1 ? "patches" : "foreground") : HALO_OK;
+    if (p[0] <= 0) return HALO_OK;
     if (s->data.crop[0] > 0) return hl_fail(ctx, HALO_ERR_USAGE, "'data.crop' cuts all of a volume, 'data.patch' draws parts of it: leave one of them out");
     if (s->data.synthetic) return hl_fail(ctx, HALO_ERR_USAGE, "'data.patch' is of volumes in files: with 'data.synthetic' set 'size'");
     if (s->padding == HL_PADDING_PERIODIC) return hl_fail(ctx, HALO_ERR_USAGE, "'padding: periodic' is of whole boxes, and 'data.patch' takes parts of them");
@@ -376,8 +371,6 @@ static halo_status check_boundaries(halo_context *ctx, const hl_words *w)
 halo_status hl_settings_check_classes(halo_context *ctx, const hl_settings *s)
 {
     double x, sum = 0;
-    const char *unused = s->class_weights.n > 0 ? "class_weights" : s->ignore_label >= 0 ? "ignore_label" : NULL;
-    if (unused && !hl_loss_of_classes((halo_loss)s->loss)) return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has no use: 'loss' is none of classes", unused);
     for (int i = 0; i < s->class_weights.n; i++) {
         if (!is_number(s->class_weights.word[i], &x) || x < 0) return hl_fail(ctx, HALO_ERR_USAGE, "'class_weights' has '%s', must be numbers from 0 on, such as [0.2, 1, 4]", s->class_weights.word[i]);
         sum += x;
@@ -408,7 +401,7 @@ static halo_status check_together(halo_context *ctx, const hl_settings *s)
     HL_TRY(check_zscore(ctx, s));
     HL_TRY(check_window(ctx, s));
     HL_TRY(check_patch(ctx, s));
-    HL_TRY(check_of_classes(ctx, s));
+    HL_TRY(check_names(ctx, s));
     HL_TRY(check_folds(ctx, s));
     HL_TRY(check_vary(ctx, s));
     return check_split(ctx, &s->data.split);
@@ -422,32 +415,46 @@ bool hl_is_zoo_name(const char *name)
 }
 
 /* The commonest file that is given instead of a configuration is the network that it names. */
-static halo_status load_file(halo_context *ctx, const char *config, hl_settings *s)
+static halo_status load_file(halo_context *ctx, hl_keys keys, const char *config, hl_settings *s)
 {
     hl_yaml *root;
     HL_TRY(hl_config_status(hl_yaml_load(ctx, config, &root)));
     halo_status st = hl_yaml_find(root, "layers")
                          ? hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is a network file; a configuration names it: 'network: %.200s'", config, config)
-                         : hl_config_apply(ctx, hl_settings_keys(), s, config, root);
+                         : hl_config_apply(ctx, keys, s, config, root);
     hl_yaml_destroy(root);
     return st;
+}
+
+static halo_status override_all(halo_context *ctx, hl_keys keys, int overrides, char *const *override, hl_settings *s)
+{
+    for (int i = 0; i < overrides; i++) HL_TRY(hl_config_override(ctx, keys, s, override[i]));
+    HL_TRY(check_together(ctx, s));
+    return hl_settings_check_idle(ctx, keys, s);
+}
+
+halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, hl_settings *s)
+{
+    hl_where where[HL_COUNT(table)] = {{NULL, 0}};
+    return override_all(ctx, (hl_keys){.key = table, .n = HL_COUNT(table), .where = where}, overrides, override, s);
 }
 
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
 {
     hl_settings *s;
+    hl_where where[HL_COUNT(table)] = {{NULL, 0}};
+    const hl_keys keys = {.key = table, .n = HL_COUNT(table), .where = where};
     HL_TRY(hl_calloc(ctx, 1, sizeof(*s), "settings", &s));
     halo_status st;
-    HL_GOTO(st, hl_config_defaults(ctx, hl_settings_keys(), s), free_settings);
+    HL_GOTO(st, hl_config_defaults(ctx, keys, s), free_settings);
     if (looks_like_file(config)) {
-        HL_GOTO(st, load_file(ctx, config, s), free_settings);
+        HL_GOTO(st, load_file(ctx, keys, config, s), free_settings);
     } else if (hl_is_zoo_name(config)) memcpy(s->network, config, strlen(config) + 1);
     else {
         st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);
         goto free_settings;
     }
-    for (int i = 0; i < overrides; i++) HL_GOTO(st, hl_config_override(ctx, hl_settings_keys(), s, override[i]), free_settings);
-    HL_GOTO(st, check_together(ctx, s), free_settings);
+    HL_GOTO(st, override_all(ctx, keys, overrides, override, s), free_settings);
     *out = *s;
 free_settings:
     free(s);

@@ -41,7 +41,7 @@ typedef struct hl_settings {
     /* run */
     int plan;
     int64_t batch, seed;
-    char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX];
+    char output[HL_TEXT_MAX], resume[HL_TEXT_MAX], backend[HL_TEXT_MAX], plan_cache[HL_TEXT_MAX];
     struct {
         char from[HL_TEXT_MAX];
         hl_words skip;
@@ -138,8 +138,10 @@ hl_zscore hl_settings_zscore(const hl_settings *s);
 /* Makes it [mean, std], of as many digits as are read back equal. */
 void hl_settings_set_zscore(hl_settings *s, double mean, double std);
 
-/* Whether class_weights and ignore_label mean anything: part of hl_settings_load. */
+/* Whether class_weights are weights: part of hl_settings_load. */
 halo_status hl_settings_check_classes(halo_context *ctx, const hl_settings *s);
+/* Whether all that is set is of use, as other keys are: part of hl_settings_load (idle.c). Warnings only of keys that keys.where knows. */
+halo_status hl_settings_check_idle(halo_context *ctx, hl_keys keys, const hl_settings *s);
 
 hl_keys hl_settings_keys(void);
 
@@ -148,6 +150,9 @@ hl_keys hl_settings_keys(void);
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out);
 /* Defaults, then the text of a configuration, as checkpoints carry it; `name` is what errors call it. */
 halo_status hl_settings_parse(halo_context *ctx, const char *name, const char *text, hl_settings *out);
+
+/* Each key=value over settings that were parsed, and the checks of hl_settings_load. */
+halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, hl_settings *s);
 
 /* Whether the zoo has a network of this name. */
 bool hl_is_zoo_name(const char *name);

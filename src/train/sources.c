@@ -97,7 +97,6 @@ static halo_status open_source(hl_run *run, hl_split split)
     hl_source_options o = {.path = path_of(set, folded(set, split) ? HL_TRAIN : split), .format = set->data.format, .synthetic = set->data.synthetic,
                            .synthetic_samples = set->data.samples, .seed = (uint64_t)set->seed + (uint64_t)split};
     if (!*o.path && !set->data.synthetic && (set->data.split.n == 0 || !*set->data.train)) return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is not set: where is the data?", names[split]);
-    if (*o.path && set->data.synthetic) HL_WARN(run->ctx, "'data.synthetic' is true: '%s' of '%s' is not read", o.path, names[split]);
     hl_array_options array;
     hl_run_arrays(run, &array);
     o.array = &array;

@@ -30,7 +30,8 @@ static halo_status set_classes(halo_context *ctx, const halo_trainer_options *o,
     if (o->class_weights && (o->classes < 2 || o->classes > HL_WORDS_MAX)) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'classes' is %d, must be 2 to %d", o->classes, HL_WORDS_MAX);
     if (o->ignore && o->ignore_label < 0) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'ignore_label' is %" PRId64 ", must be 0 or more", o->ignore_label);
     for (int k = 0; k < set->class_weights.n; k++) snprintf(set->class_weights.word[k], HL_WORD_MAX, "%.17g", o->class_weights[k]);
-    return hl_settings_check_classes(ctx, set);
+    HL_TRY(hl_settings_check_classes(ctx, set));
+    return hl_settings_check_idle(ctx, hl_settings_keys(), set);
 }
 
 /* The same settings in the words of a configuration, so that a checkpoint tells what made it. */

@@ -27,7 +27,7 @@ static const hl_key rows[] = {
     {"average", HL_SETTING_CHOICE, AT(average), "gradients", 0, 0, "gradients|parameters", NULL, "a word or a map"},
     {"average.parameters", HL_SETTING_INT, AT(steps), "none", 1, 1e9, NULL, "none", "see average"},
 };
-static const hl_keys keys = {rows, HL_COUNT(rows)};
+static const hl_keys keys = {.key = rows, .n = HL_COUNT(rows)};
 
 static halo_context *ctx;
 
