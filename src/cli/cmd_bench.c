@@ -7,8 +7,8 @@
 #include "perf/scaling.h"
 
 static const hl_option options[] = {
-    {.name = "steps", .letter = 'n', .type = HL_OPT_INT, .arg = "N", .help = "timed steps (default 5)"},
-    {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)"},
+    {.name = "steps", .letter = 'n', .type = HL_OPT_INT, .arg = "N", .help = "timed steps (default 5)", .low = 1, .high = 1000000000},
+    {.name = "warmup", .letter = 'w', .type = HL_OPT_INT, .arg = "N", .help = "steps before them (default 2)", .high = 1000000000},
     {.name = "ranks", .type = HL_OPT_TEXT, .arg = "LIST", .help = "weak and strong scaling over these numbers of ranks, such as 1,2,4"},
     {.name = "quick", .help = "leave the machine's own limits out, which take some seconds to measure"},
     {.name = "trace", .type = HL_OPT_TEXT, .arg = "FILE", .help = "write what every thread of every rank did, for chrome://tracing or Perfetto"},

@@ -11,7 +11,7 @@ static const hl_option options[] = {
     {.name = "spacing", .type = HL_OPT_TEXT, .arg = "S | D,H,W", .help = "resample to this spacing in mm: images linearly, masks to the nearest voxel"},
     {.name = "size", .type = HL_OPT_TEXT, .arg = "N | D,H,W", .help = "cut or pad all volumes about their middles to this many voxels"},
     {.name = "window", .type = HL_OPT_TEXT, .arg = "LO:HI", .help = "clip intensities and scale them from 0 to 1, such as -100:240 for a liver in CT"},
-    {.name = "level", .type = HL_OPT_INT, .arg = "0-9", .help = "how hard to compress, 0: not at all; default 4"},
+    {.name = "level", .type = HL_OPT_INT, .arg = "0-9", .help = "how hard to compress, 0: not at all; default 4", .high = 9},
 };
 
 /* One number for all three, or three between commas, each above 0. */

@@ -10,8 +10,8 @@
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
     {.name = "out", .letter = 'o', .type = HL_OPT_TEXT, .arg = "FILE", .help = "where to write; default: predictions.csv or predictions.h5 in the run directory or here; of NIfTI images, and of volumes that differ in their extents, a directory, default predictions"},
-    {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG; not with data.patch"},
-    {.name = "plots", .type = HL_OPT_INT, .arg = "N", .help = "of so many samples; default: 8"},
+    {.name = "plot", .type = HL_OPT_TEXT, .arg = "DIR", .help = "pictures, too, of predicted volumes: input, truth and prediction side by side, PNG"},
+    {.name = "plots", .type = HL_OPT_INT, .arg = "N", .help = "of so many samples; default: 8", .low = 1, .needs = "plot"},
 };
 
 /* Where predictions go: a table in memory for numbers, a file that grows for volumes. Of rank 0. */
@@ -115,14 +115,13 @@ static bool makes_images(const output *o, hl_source *source)
     return images && !(given && (ends_with(given, ".h5") || ends_with(given, ".hdf5")));
 }
 
-static halo_status begin_plots(output *o, const hl_run *run, hl_source *source)
+static halo_status begin_plots(output *o, hl_source *source)
 {
     const char *directory = hl_option_text(o->inv, "plot");
     if (!directory) return HALO_OK;
     if (!hl_target_volumes(&source->info)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for networks that end in a volume");
-    if (hl_run_patches(&run->set)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for volumes of one size, not for 'data.patch'");
 #ifdef HAVE_FFTW
-    int64_t most = hl_given(o->inv, "plots") ? strtoll(hl_option_text(o->inv, "plots"), NULL, 10) : 8;
+    int64_t most = hl_given(o->inv, "plots") ? o->inv->number[hl_option_index(o->inv->command, "plots")] : 8;
     return o->inv->ctx->rank == 0 ? hl_plotter_open(o->inv->ctx, directory, most, source, &o->plotter) : HALO_OK;
 #else
     return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' needs a build with FFTW");
@@ -165,7 +164,7 @@ static halo_status begin(output *o, const hl_run *run, hl_source *source)
     const hl_source_info *info = &source->info;
     bool volumes = hl_target_volumes(info);
     o->images = makes_images(o, source);
-    HL_TRY(begin_plots(o, run, source));
+    HL_TRY(begin_plots(o, source));
     if (hl_run_patches(&run->set) && !o->images) HL_TRY(choose_arrays(o, source));
     HL_TRY(out_path(o->inv, run, o->images || o->arrays ? "predictions" : volumes ? "predictions.h5" : "predictions.csv", &o->path));
     if (run->ctx->rank != 0) return HALO_OK;

@@ -24,6 +24,8 @@ typedef struct hl_option {
     hl_option_type type;
     const char *arg; /* "FILE"; NULL for flags */
     const char *help;
+    int64_t low, high; /* whole numbers: the least, and the largest; 0: no largest */
+    const char *needs; /* another option without which this one has no use; NULL: none */
 } hl_option;
 
 enum { HL_OPTIONS_MAX = 32 };

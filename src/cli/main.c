@@ -149,6 +149,18 @@ static bool is_common(hl_invocation *inv, const char *word, bool *help)
     return false;
 }
 
+static int parse_number(hl_invocation *inv, int row)
+{
+    const hl_option *o = &inv->command->option[row];
+    char *end;
+    const char *text = inv->text[row];
+    int64_t n = inv->number[row] = strtoll(text, &end, 10);
+    if (end == text || *end) return usage(inv->ctx, inv->command->name, "option '--%s' needs a whole number, not '%s'", o->name, text);
+    if (n >= o->low && (o->high == 0 || n <= o->high)) return HL_EXIT_OK;
+    if (o->high > 0) return usage(inv->ctx, inv->command->name, "option '--%s' is %s, must be from %" PRId64 " to %" PRId64, o->name, text, o->low, o->high);
+    return usage(inv->ctx, inv->command->name, "option '--%s' is %s, must be %" PRId64 " or more", o->name, text, o->low);
+}
+
 /* One option at argv[*i]; *i moves over its value. */
 static int parse_option(hl_invocation *inv, int argc, char **argv, int *i)
 {
@@ -163,12 +175,14 @@ static int parse_option(hl_invocation *inv, int argc, char **argv, int *i)
     }
     if (!equals && *i + 1 >= argc) return usage(inv->ctx, c->name, "option '--%s' needs a %s", c->option[row].name, c->option[row].arg);
     inv->text[row] = equals ? equals + 1 : argv[++*i];
-    if (c->option[row].type == HL_OPT_INT) {
-        char *end;
-        inv->number[row] = strtoll(inv->text[row], &end, 10);
-        if (end == inv->text[row] || *end)
-            return usage(inv->ctx, c->name, "option '--%s' needs a whole number, not '%s'", c->option[row].name, inv->text[row]);
-    }
+    return c->option[row].type == HL_OPT_INT ? parse_number(inv, row) : HL_EXIT_OK;
+}
+
+static int check_needs(hl_invocation *inv)
+{
+    const hl_option *o = inv->command->option;
+    for (int i = 0; i < inv->command->options; i++)
+        if (inv->given[i] && o[i].needs && !hl_given(inv, o[i].needs)) return usage(inv->ctx, inv->command->name, "option '--%s' has no use without '--%s'", o[i].name, o[i].needs);
     return HL_EXIT_OK;
 }
 
@@ -187,7 +201,7 @@ static int parse(hl_invocation *inv, int argc, char **argv, bool *help)
     if (inv->args < inv->command->least) return usage(inv->ctx, inv->command->name, "'halo %s' needs %s", inv->command->name, inv->command->synopsis);
     if (inv->command->most >= 0 && inv->args > inv->command->most)
         return usage(inv->ctx, inv->command->name, "too many arguments: '%s'", inv->arg[inv->command->most]);
-    return HL_EXIT_OK;
+    return check_needs(inv);
 }
 
 /* Rank 0 speaks for all: what fails elsewhere is agreed on and logged there. user: the rank. */

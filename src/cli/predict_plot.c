@@ -22,18 +22,18 @@ struct hl_plotter {
     char *directory;
     hl_source *source;
     int64_t most, made, sample;
+    int64_t middle; /* the plane of the targets that is shown */
     panel prediction;
+    size_t room;
 };
 
 halo_status hl_plotter_open(halo_context *ctx, const char *directory, int64_t most, hl_source *source, hl_plotter **plotter)
 {
     hl_plotter *p;
-    const int64_t *e = source->info.target_ext;
     HL_TRY(hl_make_dirs(ctx, directory));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*p), "a picture", &p));
-    *p = (hl_plotter){.ctx = ctx, .source = source, .most = most, .sample = -1, .prediction = {.ext = {e[1], e[2]}}};
+    *p = (hl_plotter){.ctx = ctx, .source = source, .most = most, .sample = -1};
     halo_status st = hl_strdup(ctx, directory, &p->directory);
-    if (st == HALO_OK) st = hl_calloc(ctx, (size_t)(e[1] * e[2]), sizeof(float), "a picture", &p->prediction.value);
     if (st == HALO_OK) *plotter = p;
     else (void)hl_plotter_close(p, false);
     return st;
@@ -101,19 +101,35 @@ static halo_status write_panels(hl_plotter *o, panel p[PANELS])
 
 /* -------------------------------------------------------------------------------------------------------------- samples */
 
+/* D H W of what is predicted: with patches those of the sample. */
+static void target_extents(hl_plotter *o, int64_t sample, int64_t ext[3])
+{
+    const hl_source_info *i = &o->source->info;
+    if (memcmp(i->target_ext, i->ext + 1, sizeof(i->target_ext)) == 0) hl_source_extents(o->source, sample, ext);
+    else memcpy(ext, i->target_ext, sizeof(i->target_ext));
+}
+
+static hl_cut plane_of(const int64_t ext[3])
+{
+    return (hl_cut){.lo = {ext[0] / 2, 0, 0}, .ext = {1, ext[1], ext[2]}, .into = {1, ext[1], ext[2]}};
+}
+
 static halo_status read_input(hl_plotter *o, panel *p)
 {
     const hl_source_info *i = &o->source->info;
-    const int64_t plane = i->ext[2] * i->ext[3], cells = i->ext[1] * plane;
     const hl_number type = hl_dtype_number(i->dtype);
+    int64_t ext[3];
     char *raw;
-    *p = (panel){.ext = {i->ext[2], i->ext[3]}};
-    HL_TRY(hl_calloc(o->ctx, (size_t)(i->ext[0] * cells), hl_dtype_size(i->dtype), "a sample", &raw));
-    halo_status st = hl_source_read(o->source, o->sample, NULL, raw, NULL, NULL);
+    hl_source_extents(o->source, o->sample, ext);
+    const int64_t plane = ext[1] * ext[2];
+    const hl_cut cut = plane_of(ext);
+    *p = (panel){.ext = {ext[1], ext[2]}};
+    HL_TRY(hl_calloc(o->ctx, (size_t)(i->ext[0] * plane), hl_dtype_size(i->dtype), "a sample", &raw));
+    halo_status st = o->source->ops->read(o->source, o->sample, &cut, raw);
     if (st == HALO_OK) st = hl_calloc(o->ctx, (size_t)plane, sizeof(float), "a picture", &p->value);
     int64_t channel = i->ext[0] / 2, side = (int64_t)sqrt((double)i->ext[0]);
     if (side > 1 && side % 2 == 0 && side * side == i->ext[0]) channel += side / 2; /* of a scan, row by row */
-    if (st == HALO_OK) hl_convert(type, raw + ((size_t)(channel * cells) + (size_t)(i->ext[1] / 2 * plane)) * (size_t)type.bytes, 1, HALO_F32, p->value, plane);
+    if (st == HALO_OK) hl_convert(type, raw + (size_t)(channel * plane) * (size_t)type.bytes, 1, HALO_F32, p->value, plane);
     free(raw);
     return st;
 }
@@ -121,16 +137,13 @@ static halo_status read_input(hl_plotter *o, panel *p)
 static halo_status read_truth(hl_plotter *o, panel *p)
 {
     const hl_source_info *i = &o->source->info;
-    const int64_t plane = i->target_ext[1] * i->target_ext[2];
-    float *y;
-    *p = (panel){.ext = {i->target_ext[1], i->target_ext[2]}};
+    int64_t ext[3];
+    target_extents(o, o->sample, ext);
+    const hl_cut cut = plane_of(ext);
+    *p = (panel){.ext = {ext[1], ext[2]}};
     if (i->unlabelled) return HALO_OK;
-    HL_TRY(hl_calloc(o->ctx, (size_t)hl_target_values(i), sizeof(*y), "targets", &y));
-    halo_status st = hl_source_read(o->source, o->sample, NULL, NULL, NULL, y);
-    if (st == HALO_OK) st = hl_calloc(o->ctx, (size_t)plane, sizeof(float), "a picture", &p->value);
-    if (st == HALO_OK) memcpy(p->value, y + i->target_ext[0] / 2 * plane, (size_t)plane * sizeof(*y));
-    free(y);
-    return st;
+    HL_TRY(hl_calloc(o->ctx, (size_t)(i->targets * ext[1] * ext[2]), sizeof(float), "a picture", &p->value));
+    return o->source->ops->target(o->source, o->sample, &cut, p->value); /* of several the first is drawn */
 }
 
 static halo_status write_sample(hl_plotter *o)
@@ -148,14 +161,26 @@ static halo_status write_sample(hl_plotter *o)
     return st;
 }
 
+static halo_status begin_sample(hl_plotter *o, int64_t sample)
+{
+    int64_t ext[3];
+    target_extents(o, sample, ext);
+    HL_TRY(hl_grow(o->ctx, &o->prediction.value, &o->room, (size_t)(ext[1] * ext[2]), sizeof(float), "a picture"));
+    memset(o->prediction.value, 0, (size_t)(ext[1] * ext[2]) * sizeof(float));
+    memcpy(o->prediction.ext, ext + 1, sizeof(o->prediction.ext));
+    o->middle = ext[0] / 2;
+    o->sample = sample;
+    return HALO_OK;
+}
+
 halo_status hl_plotter_box(hl_plotter *o, const hl_prediction *p)
 {
-    int64_t middle = o->source->info.target_ext[0] / 2 - p->lo[1];
     if (p->sample != o->sample) {
         HL_TRY(write_sample(o));
         if (o->made >= o->most) return HALO_OK;
-        o->sample = p->sample;
+        HL_TRY(begin_sample(o, p->sample));
     }
+    int64_t middle = o->middle - p->lo[1];
     if (p->lo[0] > 0 || middle < 0 || middle >= p->ext[1]) return HALO_OK;
     for (int64_t h = 0; h < p->ext[2]; h++)
         memcpy(o->prediction.value + (p->lo[2] + h) * o->prediction.ext[1] + p->lo[3], p->value + (middle * p->ext[2] + h) * p->ext[3], (size_t)p->ext[3] * sizeof(float));
