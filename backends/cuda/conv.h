@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv.h -- a convolution as calls of cuDNN: pieces that cuDNN can do, each with its descriptors, and what has to be moved before and after.
+ * conv.h -- a convolution as calls of cuDNN: pieces that cuDNN can do, each with its descriptors, and what has to be moved before and after. Forward a piece
+ * may be a graph instead (conv_graph.h), with bias and activation, and with other padding on either side.
  *
  * `near` is the side of x and dx, `far` the side of y and dy. cuDNN pads both sides of an axis alike, takes no negative padding, and writes what its own
  * formula says; boxes are strided views for it. Where that does not give the contract's meaning a piece goes through scratch: forward and weights read a
@@ -15,14 +16,23 @@
 #ifndef HL_CUDA_CONV_H
 #define HL_CUDA_CONV_H
 
+#include "conv_graph.h"
 #include "groups.h"
+
+/* A description that the device was asked about, and the graph: NULL where there is no engine for it. */
+typedef struct hl_known_graph {
+    struct hl_known_graph *next;
+    hl_graph_conv c;
+    hl_conv_graph *graph;
+} hl_known_graph;
 
 typedef struct hl_conv_piece {
     cudnnTensorDescriptor_t near, far;
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t conv;
     int64_t near_at, far_at, filter_at; /* elements from the first cell of the operand's box; of the weights */
-    int64_t filter_channels;            /* of the far side that it has */
+    int64_t filter_channels;            /* of the far side that it has, */
+    int64_t channel;                    /* from this one on */
     bool empty;                         /* data: no output reads these cells */
     bool moved;                         /* the near side is in scratch: packed before (forward, weights), cut out after (data) */
     bool first, last;                   /* of the pieces that add to one near side (data) or one part of the weights */
@@ -30,6 +40,9 @@ typedef struct hl_conv_piece {
     hl_window_copy move, pack;
     int64_t near_elements, far_elements; /* in scratch */
     int64_t move_at, pack_at;           /* of the operands, where moving begins */
+    const hl_known_graph *graph;        /* NULL: none */
+    bool fused;                         /* it has bias and activation */
+    hl_graph_pack addresses;
 } hl_conv_piece;
 
 typedef struct hl_conv_pieces {
@@ -44,7 +57,10 @@ halo_role hl_conv_far(const halo_op_desc *d);
 
 /* Operands are there and fit together. */
 bool hl_conv_fits(const halo_op_desc *d);
-halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_conv_pieces *p);
+/* Whether the older calls need a copy of the near side. */
+bool hl_conv_moves(const hl_cuda_device *dev, const halo_op_desc *d);
+/* graph: by graphs, else for the older calls. */
+halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, bool graph, hl_conv_pieces *p);
 void hl_conv_pieces_free(hl_conv_pieces *p);
 
 typedef struct hl_conv_plan {
@@ -61,6 +77,7 @@ typedef struct hl_conv_plan {
 
 /* The classes' common part. ask: cuDNN's algorithms for piece 0, best first, into list[HALO_MAX_CANDIDATES]; size: the workspace of one for a piece. */
 typedef struct hl_conv_way {
+    bool graph;
     const char *(*name)(int algorithm);
     int (*ask)(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CANDIDATES]);
     bool (*size)(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, size_t *bytes);
@@ -75,9 +92,20 @@ void *hl_conv_filter(const hl_conv_plan *p, void *scratch);
 void *hl_conv_sums(const hl_conv_plan *p, void *scratch);
 const char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args);
 
-/* conv_fwd.c: the convolution alone, without bias and activation; x and y at the first cells of their boxes. */
-extern const hl_conv_way hl_conv_forward_way;
-halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, char *y, void *scratch);
+/* conv_fused.c: graphs. FUSED has bias and activation in it, PLAIN is the convolution alone: worth it where it saves moving. */
+enum { HL_CONV_FUSED = -1, HL_CONV_PLAIN = -2 };
+extern const hl_conv_way hl_conv_graph_way;
+bool hl_conv_fusable(const halo_op_desc *d);
+/* The device's graph of a description, made once; NULL where there is no engine for it. */
+halo_status hl_conv_graph_of(hl_cuda_device *dev, const hl_graph_conv *c, const hl_known_graph **out);
+void hl_conv_graphs_free(hl_cuda_device *dev);
+/* A piece by its graph. */
+halo_status hl_conv_graph_put(const hl_conv_plan *p, hl_conv_piece *e, const void *x, const void *w, const void *b, void *y, void *workspace);
+
+/* conv_fwd.c: all ways forward; the convolution of a plan, with bias and activation only where its graph has them; x and y at the first cells of their boxes. */
+int hl_conv_forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out);
+halo_status hl_conv_forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out);
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, const char *b, char *y, void *scratch);
 
 /* Byte of an element of the plan's type. */
 static inline size_t hl_conv_byte(const hl_conv_plan *p, int64_t element) { return (size_t)element * hl_dtype_size(p->type); }

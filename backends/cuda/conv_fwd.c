@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p s - pad + k l]) by cuDNN, then bias and activation in one pass in place. */
+/* conv_fwd.c -- y[n,o,p] = act(b[o] + sum_{i,k} w[o,i,k] x[n,i, p s - pad + k l]): all of it by a graph of cuDNN, which writes y once; or the convolution by
+ * cuDNN, then bias and activation in one pass in place. */
 #include "conv.h"
 
 static const char *name_of(int algorithm)
@@ -32,22 +33,36 @@ static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, 
     return cudnnGetConvolutionForwardWorkspaceSize(dev->dnn, p->near, p->filter, p->conv, p->far, (cudnnConvolutionFwdAlgo_t)algorithm, bytes) == CUDNN_STATUS_SUCCESS;
 }
 
-const hl_conv_way hl_conv_forward_way = {name_of, ask, size_of};
+static const hl_conv_way way = {false, name_of, ask, size_of};
 
-static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &hl_conv_forward_way, out); }
+int hl_conv_forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
+{
+    int n = 0;
+    if (!hl_conv_fits(d)) return 0;
+    if (hl_conv_fusable(d) || hl_conv_moves(hl_cuda(dev), d)) n = hl_conv_candidates(dev, d, &hl_conv_graph_way, out);
+    return n + hl_conv_candidates(dev, d, &way, out + n);
+}
 
-static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &hl_conv_forward_way, choice, out); }
+halo_status hl_conv_forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
+{
+    return hl_conv_plan_make(dev, d, choice->id < 0 ? &hl_conv_graph_way : &way, choice, out);
+}
 
-halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, char *y, void *scratch)
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, const char *b, char *y, void *scratch)
 {
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
     char *moved = hl_conv_moved(p, scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
-        const hl_conv_piece *e = &p->pieces.piece[i];
+        hl_conv_piece *e = &p->pieces.piece[i];
+        char *from = (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), *to = y + hl_conv_byte(p, e->far_at);
+        const char *filter = w + hl_conv_byte(p, e->filter_at);
         if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, x + hl_conv_byte(p, e->move_at), moved));
-        HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), e->filter, w + hl_conv_byte(p, e->filter_at), e->conv,
-                                               (cudnnConvolutionFwdAlgo_t)p->algorithm, scratch, p->workspace, &zero, e->far, y + hl_conv_byte(p, e->far_at)));
+        if (e->graph)
+            HL_TRY(hl_conv_graph_put(p, e, from, filter, b ? b + (size_t)e->channel * sizeof(float) : NULL, to, scratch));
+        else
+            HL_DNN(s->dev, cudnnConvolutionForward(s->dev->dnn, &one, e->near, from, e->filter, filter, e->conv, (cudnnConvolutionFwdAlgo_t)p->algorithm, scratch, p->workspace, &zero,
+                                                   e->far, to));
     }
     return HALO_OK;
 }
@@ -56,11 +71,11 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    char *y = hl_cuda_ptr(s, args, HALO_Y);
-    HL_TRY(hl_conv_forward(p, hl_cuda_ptr(s, args, HALO_X), hl_conv_weights(p, args), y, args->scratch));
-    if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
-        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, y, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
+    char *y = hl_cuda_ptr(s, args, HALO_Y), *b = hl_cuda_ptr(s, args, HALO_B);
+    HL_TRY(hl_conv_forward(p, hl_cuda_ptr(s, args, HALO_X), hl_conv_weights(p, args), b, y, args->scratch));
+    if (p->algorithm != HL_CONV_FUSED && (b || s->d.act != HALO_ACT_NONE))
+        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, y, (const float *)b, s->d.act, s->d.slope));
     return HALO_OK;
 }
 
-const halo_op_class hl_cuda_conv_fwd = {.kind = HALO_OP_CONV_FWD, .candidates = candidates, .plan = make, .run = run, .destroy = hl_conv_plan_free};
+const halo_op_class hl_cuda_conv_fwd = {.kind = HALO_OP_CONV_FWD, .candidates = hl_conv_forward_candidates, .plan = hl_conv_forward_plan, .run = run, .destroy = hl_conv_plan_free};

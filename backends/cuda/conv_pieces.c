@@ -5,7 +5,7 @@
  * Along an axis with kernel K, stride S, dilation L, span = (K - 1) L + 1, output p reads cells p S - pad + [0, span). Of P outputs:
  *
  *   forward, weights: cells [-pad, (P - 1) S - pad + span) are wanted, those in box and margin are there: lo <= q < hi. cuDNN pads lo + pad cells on both
- *     sides and makes floor((hi - lo + 2 (lo + pad) - span) / S) + 1 outputs: right when that is P.
+ *     sides and makes floor((hi - lo + 2 (lo + pad) - span) / S) + 1 outputs: right when that is P. A graph pads what is missing on either side: always right.
  *   data: outputs p_lo <= p < p_hi are there and touch the box [0, E). cuDNN's padding is pad - p_lo S: right when it is not negative and its formula
  *     gives p_hi - p_lo for E.
  */
@@ -19,7 +19,7 @@ halo_role hl_conv_far(const halo_op_desc *d) { return far_role[d->kind]; }
 
 /* Everything that a piece is made from: parts of the operands, and the window with its padding for them. */
 typedef struct part {
-    bool data, backward;
+    bool data, backward, graph;
     halo_operand near, far;
     int64_t near_first, far_first; /* elements from the operands' first cells */
     int64_t near_stride[HALO_DIMS], far_stride[HALO_DIMS];
@@ -30,9 +30,9 @@ static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b :
 static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 static int64_t span_of(const halo_window *w, int k) { return (w->kernel[k] - 1) * w->dilation[k] + 1; }
 
-/* One axis of a piece. near and far: first cell (relative to the box) and extent as cuDNN is told; pad */
+/* One axis of a piece. near and far: first cell (relative to the box) and extent as cuDNN is told; pad, pad_hi for graphs alone */
 typedef struct axis {
-    int64_t near, near_ext, far, far_ext, pad;
+    int64_t near, near_ext, far, far_ext, pad, pad_hi;
     bool direct, empty;
 } axis;
 
@@ -41,8 +41,8 @@ static axis read_axis(const part *t, int k)
     const halo_window *w = &t->w;
     int64_t outputs = t->far.ext[HALO_D + k], span = span_of(w, k), from = -w->pad_lo[k], to = (outputs - 1) * w->stride[k] + from + span;
     int64_t lo = hl_max64(from, -t->near.margin[k][0]), hi = hl_min64(to, t->near.ext[HALO_D + k] + t->near.margin[k][1]), extra = lo - from - (to - hi);
-    axis a = {.near = lo, .near_ext = hi - lo, .far_ext = outputs, .pad = lo - from};
-    a.direct = hi > lo && extra >= 0 && extra < w->stride[k];
+    axis a = {.near = lo, .near_ext = hi - lo, .far_ext = outputs, .pad = lo - from, .pad_hi = to - hi};
+    a.direct = hi > lo && (t->graph || (extra >= 0 && extra < w->stride[k]));
     return a;
 }
 
@@ -62,7 +62,7 @@ static void write_out(const part *t, int k, axis *a)
     int64_t from = (t->data ? a->far * t->w.stride[k] : 0) - t->w.pad_lo[k];
     a->near = from;
     a->near_ext = (a->far_ext - 1) * t->w.stride[k] + span_of(&t->w, k);
-    a->pad = 0;
+    a->pad = a->pad_hi = 0;
 }
 
 /* Elements from the first to behind the last cell of a view. */
@@ -159,6 +159,53 @@ static halo_status window_of(hl_cuda_device *dev, const part *t, const axis a[3]
     return HALO_OK;
 }
 
+/* Bytes, at most 16, that an address is a multiple of when those before it are; samples further on, too. */
+static int64_t alignment(size_t at, int64_t sample_bytes)
+{
+    const size_t bits = at | (size_t)sample_bytes | 16;
+    return (int64_t)(bits & -bits);
+}
+
+static hl_graph_tensor graph_tensor(size_t at, size_t size, const int64_t ext[HALO_DIMS], const int64_t stride[HALO_DIMS])
+{
+    hl_graph_tensor t;
+    memcpy(t.ext, ext, sizeof(t.ext));
+    memcpy(t.stride, stride, sizeof(t.stride));
+    t.align = alignment(at * size, stride[HALO_N] * (int64_t)size);
+    return t;
+}
+
+/* Where an operand's box begins in its allocation, which is aligned. */
+static size_t first_of(const halo_op_desc *d, halo_role role) { return hl_has(d, role) ? (size_t)hl_cuda_first(&d->t[role]) : 0; }
+
+/* What engines must not do. */
+static unsigned refused(const hl_cuda_device *dev, halo_dtype type)
+{
+    const unsigned always = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    return always | (unsigned)!dev->any_order << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | (unsigned)(type == HALO_F32 && !dev->tf32) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+}
+
+/* The piece's operands and window as a graph is told of them. */
+static halo_status graph_of(hl_cuda_device *dev, const halo_op_desc *d, const part *t, const geometry *g, hl_conv_piece *p)
+{
+    const halo_window *w = &t->w;
+    const size_t size = hl_dtype_size(t->near.dtype);
+    const bool fused = hl_conv_fusable(d), own = hl_cuda_image(d->t[HALO_WT].dtype, t->near.dtype, t->near.layout) == 0;
+    const int64_t filter[HALO_DIMS] = {g->far_ext[HALO_C], g->near_ext[HALO_C], w->kernel[0], w->kernel[1], w->kernel[2]};
+    int64_t filter_stride[HALO_DIMS];
+    hl_graph_conv c = {.type = (int)type_of(t->near.dtype), .bias = fused && hl_has(d, HALO_B), .relu = fused && d->act != HALO_ACT_NONE, .refuse = refused(dev, t->near.dtype)};
+    dense_strides(t->near.layout, filter, filter_stride);
+    c.slope = c.relu && d->act == HALO_ACT_LEAKY_RELU ? d->slope : 0;
+    c.workspace = (int64_t)dev->workspace;
+    c.bias_align = c.bias ? alignment((first_of(d, HALO_B) + (size_t)p->channel) * sizeof(float), 0) : 0;
+    c.x = graph_tensor(p->moved ? 0 : first_of(d, HALO_X) + (size_t)p->near_at, size, g->near_ext, g->near_stride);
+    c.y = graph_tensor(first_of(d, HALO_Y) + (size_t)p->far_at, size, g->far_ext, g->far_stride);
+    c.w = graph_tensor((own ? first_of(d, HALO_WT) : 0) + (size_t)p->filter_at, size, filter, filter_stride);
+    for (int k = 0; k < 3; k++) c.pad_lo[k] = g->a[k].pad, c.pad_hi[k] = g->a[k].pad_hi, c.stride[k] = w->stride[k], c.dilation[k] = w->dilation[k];
+    p->fused = fused;
+    return hl_conv_graph_of(dev, &c, &p->graph);
+}
+
 /* Between the operand's cells and scratch. */
 static void moves(const part *t, const geometry *g, bool accumulate, hl_conv_piece *p)
 {
@@ -209,6 +256,7 @@ static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const pa
     }
     if (p->moved) p->near_at = 0, p->near_elements = reach(g->near_ext, g->near_stride);
     if (p->packed) packs(t, g, p);
+    if (t->graph) return graph_of(dev, d, t, g, p);
     HL_TRY(tensor(dev, t->near.dtype, g->near_ext, g->near_stride, &p->near));
     HL_TRY(tensor(dev, t->far.dtype, g->far_ext, g->far_stride, &p->far));
     HL_TRY(filter_of(dev, t, g->far_ext[HALO_C], g->near_ext[HALO_C], &p->filter));
@@ -217,16 +265,17 @@ static halo_status describe(hl_cuda_device *dev, const halo_op_desc *d, const pa
 
 /* ------------------------------------------------------------------------------------------------------------- cutting */
 
-/* How many samples, channels of the far side, and planes (of the far side; of the near side for data) a piece has. */
+/* How many samples, channels of the far side, and planes (of the far side; of the near side for data) a piece has; whether it is a graph. */
 typedef struct cut {
     int64_t samples, channels, planes;
+    bool graph;
 } cut;
 
 static const halo_operand *planes_of(const halo_op_desc *d) { return &d->t[d->kind == HALO_OP_CONV_BWD_DATA ? hl_conv_near(d) : hl_conv_far(d)]; }
 
 static part part_of(const halo_op_desc *d, const cut *c, int64_t n, int64_t o, int64_t z)
 {
-    part t = {.data = d->kind == HALO_OP_CONV_BWD_DATA, .backward = d->kind != HALO_OP_CONV_FWD, .near = d->t[hl_conv_near(d)], .far = d->t[hl_conv_far(d)], .w = d->window};
+    part t = {.data = d->kind == HALO_OP_CONV_BWD_DATA, .backward = d->kind != HALO_OP_CONV_FWD, .graph = c->graph, .near = d->t[hl_conv_near(d)], .far = d->t[hl_conv_far(d)], .w = d->window};
     halo_operand *cuts = t.data ? &t.near : &t.far;
     HL_BUG_UNLESS(hl_cuda_strides(&t.near, t.near_stride) && hl_cuda_strides(&t.far, t.far_stride));
     t.near.ext[HALO_N] = t.far.ext[HALO_N] = hl_min64(c->samples, t.far.ext[HALO_N] - n);
@@ -253,10 +302,10 @@ static bool fits_all(const halo_op_desc *d, const cut *c, int64_t most)
     return true;
 }
 
-static bool choose_cut(const halo_op_desc *d, int64_t most, cut *c)
+static bool choose_cut(const halo_op_desc *d, int64_t most, bool graph, cut *c)
 {
     const halo_operand *far = &d->t[hl_conv_far(d)];
-    *c = (cut){far->ext[HALO_N], far->ext[HALO_C], planes_of(d)->ext[HALO_D]};
+    *c = (cut){far->ext[HALO_N], far->ext[HALO_C], planes_of(d)->ext[HALO_D], graph};
     while (!fits_all(d, c, most)) {
         if (c->samples > 1)
             c->samples = half(c->samples);
@@ -298,13 +347,25 @@ static void mark_ends(const halo_op_desc *d, const cut *c, int64_t n, int64_t o,
     p->last = !data || o + c->channels >= d->t[hl_conv_far(d)].ext[HALO_C];
 }
 
-halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_conv_pieces *list)
+bool hl_conv_moves(const hl_cuda_device *dev, const halo_op_desc *d)
+{
+    cut c;
+    geometry g;
+    if (!choose_cut(d, dev->most_elements, false, &c)) return false;
+    for (int64_t z = 0; z < planes_of(d)->ext[HALO_D]; z += c.planes) {
+        part t = part_of(d, &c, 0, 0, z);
+        if (geometry_of(&t, dev->most_elements, &g) && g.moved) return true;
+    }
+    return false;
+}
+
+halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, bool graph, hl_conv_pieces *list)
 {
     const halo_operand *far = &d->t[hl_conv_far(d)], *near = &d->t[hl_conv_near(d)];
     int64_t row = near->ext[HALO_C] * d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
     cut c;
     *list = (hl_conv_pieces){0};
-    if (!choose_cut(d, dev->most_elements, &c)) return hl_fail(dev->super.ctx, HALO_ERR_UNSUPPORTED, "a plane of a convolution has more than %lld elements", (long long)dev->most_elements);
+    if (!choose_cut(d, dev->most_elements, graph, &c)) return hl_fail(dev->super.ctx, HALO_ERR_UNSUPPORTED, "a plane of a convolution has more than %lld elements", (long long)dev->most_elements);
     for (int64_t n = 0; n < far->ext[HALO_N]; n += c.samples)
         for (int64_t z = 0; z < planes_of(d)->ext[HALO_D]; z += c.planes)
             for (int64_t o = 0; o < far->ext[HALO_C]; o += c.channels) {
@@ -313,7 +374,7 @@ halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, hl_c
                 HL_BUG_UNLESS(geometry_of(&t, dev->most_elements, &g));
                 HL_TRY(hl_grow(dev->super.ctx, &list->piece, &list->room, list->n + 1, sizeof(*list->piece), "a convolution"));
                 hl_conv_piece *p = &list->piece[list->n++];
-                *p = (hl_conv_piece){.filter_at = o * row, .filter_channels = t.far.ext[HALO_C]};
+                *p = (hl_conv_piece){.filter_at = o * row, .filter_channels = t.far.ext[HALO_C], .channel = o};
                 mark_ends(d, &c, n, o, z, p);
                 HL_TRY(describe(dev, d, &t, &g, p));
                 list->near_elements = hl_max64(list->near_elements, p->near_elements);
@@ -331,6 +392,7 @@ void hl_conv_pieces_free(hl_conv_pieces *list)
         if (p->far) cudnnDestroyTensorDescriptor(p->far);
         if (p->filter) cudnnDestroyFilterDescriptor(p->filter);
         if (p->conv) cudnnDestroyConvolutionDescriptor(p->conv);
+        hl_graph_pack_free(&p->addresses);
     }
     free(list->piece);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conv_plan.c -- which of cuDNN's algorithms a convolution may use, and its plan. An algorithm is a candidate when it is deterministic, its workspace is
- * within the device's limit, and all pieces can use it; cuDNN's own heuristics say which is likely the best, and stand first.
+ * within the device's limit, and all pieces can use it; cuDNN's own heuristics say which is likely the best, and stand first. A graph is one more.
  */
 #include "conv.h"
 
@@ -75,7 +75,7 @@ int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv
     hl_conv_pieces list;
     int algorithm[HALO_MAX_CANDIDATES], asked = 0, n = 0;
     if (!hl_conv_fits(d)) return 0;
-    if (hl_cuda_here(dev) == HALO_OK && hl_conv_pieces_make(dev, d, &list) == HALO_OK) {
+    if (hl_cuda_here(dev) == HALO_OK && hl_conv_pieces_make(dev, d, way->graph, &list) == HALO_OK) {
         const hl_conv_piece *p = first_piece(&list);
         if (p)
             asked = way->ask(dev, p, algorithm);
@@ -101,7 +101,7 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
     hl_conv_plan *p;
     HL_TRY(hl_cuda_here(hl_cuda(dev)));
     HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
-    halo_status st = hl_conv_pieces_make(hl_cuda(dev), d, &p->pieces);
+    halo_status st = hl_conv_pieces_make(hl_cuda(dev), d, way->graph, &p->pieces);
     p->algorithm = choice->id;
     p->type = d->t[hl_conv_near(d)].dtype;
     p->indirect = is_indirect(d);

@@ -67,7 +67,7 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
 {
     halo_op_desc c;
     if (!inner(d, &c) || !fits(d)) return 0;
-    int n = hl_conv_candidates(dev, &c, &hl_conv_forward_way, out);
+    int n = hl_conv_forward_candidates(dev, &c, out);
     for (int i = 0; i < n; i++) {
         size_t length = strlen(out[i].impl), room = sizeof(out[i].impl) - 1 - length;
         strncat(out[i].impl, ":pool", room);
@@ -117,7 +117,7 @@ static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_cand
     HL_GOTO(st, hl_cuda_plan_new(dev, d, sizeof(*whole), &whole), free_plan);
     p->super = *whole;
     free(whole);
-    HL_GOTO(st, hl_conv_plan_make(dev, &c, &hl_conv_forward_way, choice, &conv), free_plan);
+    HL_GOTO(st, hl_conv_forward_plan(dev, &c, choice, &conv), free_plan);
     p->conv = (hl_conv_plan *)conv;
     prepare(p, d, &c);
     *out = (halo_plan *)p;
@@ -136,7 +136,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const float *b = hl_cuda_ptr(s, args, HALO_B);
     uint8_t *aux = hl_cuda_ptr(s, args, HALO_AUX);
     for (int64_t n = 0; n < s->d.t[HALO_Y].ext[HALO_N]; n += p->samples) {
-        HL_TRY(hl_conv_forward(p->conv, x + hl_conv_byte(p->conv, n * p->x_step), w, z, z + p->z_bytes));
+        HL_TRY(hl_conv_forward(p->conv, x + hl_conv_byte(p->conv, n * p->x_step), w, NULL, z, z + p->z_bytes));
         HL_CUDA(s->dev, hl_cuda_act_pool_forward(s->dev->compute, p->conv->type, &p->pool, z, b, y + hl_conv_byte(p->conv, n * p->y_step), aux ? aux + n * p->aux_step : NULL));
     }
     return HALO_OK;

@@ -33,7 +33,7 @@ static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, 
     return cudnnGetConvolutionBackwardFilterWorkspaceSize(dev->dnn, p->near, p->far, p->conv, p->filter, (cudnnConvolutionBwdFilterAlgo_t)algorithm, bytes) == CUDNN_STATUS_SUCCESS;
 }
 
-static const hl_conv_way way = {name_of, ask, size_of};
+static const hl_conv_way way = {false, name_of, ask, size_of};
 
 static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &way, out); }
 

@@ -42,6 +42,7 @@ typedef struct hl_cuda_device {
     bool tf32, any_order;
     int64_t most_elements; /* of a tensor that is given to cuDNN */
     size_t workspace;      /* most bytes of an algorithm's workspace */
+    struct hl_known_graph *graphs; /* that were asked for (conv_fused.c) */
 } hl_cuda_device;
 
 static inline hl_cuda_device *hl_cuda(halo_device *dev) { return (hl_cuda_device *)dev; }

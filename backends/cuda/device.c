@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device.c -- the cuda device: opening, describing, closing; failing calls of the vendor's libraries; what all plans share. */
-#include "cuda.h"
+#include "conv.h"
 #include "kernels.h"
 
 #include <stdio.h>
@@ -145,6 +145,7 @@ static void close_device(halo_device *device)
     cudaSetDevice(dev->index);
     if (dev->compute) cudaStreamSynchronize(dev->compute);
     if (dev->copies) cudaStreamSynchronize(dev->copies);
+    hl_conv_graphs_free(dev);
     if (dev->dnn) cudnnDestroy(dev->dnn);
     if (dev->blas) cublasDestroy(dev->blas);
     if (dev->blas_workspace) cudaFree(dev->blas_workspace);

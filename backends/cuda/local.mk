@@ -7,7 +7,10 @@ cuda_sources_besides_transfer = \
 	backends/cuda/cells.h \
 	backends/cuda/conv.h \
 	backends/cuda/conv_bwd_data.c \
+	backends/cuda/conv_fused.c \
 	backends/cuda/conv_fwd.c \
+	backends/cuda/conv_graph.c \
+	backends/cuda/conv_graph.h \
 	backends/cuda/conv_pieces.c \
 	backends/cuda/conv_plan.c \
 	backends/cuda/conv_pool.c \

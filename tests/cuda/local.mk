@@ -10,10 +10,15 @@ AM_TESTS_ENVIRONMENT += CUDA_ARCHS='$(CUDA_ARCHS)'; export CUDA_ARCHS;
 # The real cuDNN, asked about described devices
 if CUDASIM_REAL
 check_PROGRAMS += tests/cuda/support
+check_LTLIBRARIES += tests/cuda/driver/libcuda.la
 endif
-tests_cuda_support_SOURCES = tests/cuda/support.c
-tests_cuda_support_CPPFLAGS = $(CUDA_CFLAGS)
+tests_cuda_support_SOURCES = tests/cuda/support.c backends/cuda/conv_graph.c backends/cuda/conv_graph.h
+tests_cuda_support_CPPFLAGS = $(CUDA_CFLAGS) -I$(top_srcdir)/backends/cuda
 tests_cuda_support_LDADD = $(CUDA_LIBS)
+# In place of the driver's library, for cuDNN to load: nothing is linked with it
+tests_cuda_driver_libcuda_la_SOURCES = tests/cuda/driver.c
+tests_cuda_driver_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+tests_cuda_driver_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
 if CUDASIM
 cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \

@@ -5,9 +5,12 @@
  *
  * stdin: a convolution per line, as the simulated cuDNN writes those that it is asked for (CUDASIM_PROBLEMS):
  *     pass type  x: extents[5] strides[5]  y: extents[5] strides[5]  last  w: extents[5]  pad[3] stride[3] dilation[3]
- * pass 0 forward, 1 backward data, 2 backward filter; type f32, f16, bf16; last: filters have channels last. stdout: TAP, two devices for each.
+ *     3 type  x y w: extents[5] strides[5] align  pad_lo[3] pad_hi[3] stride[3] dilation[3]  bias relu slope bias_align
+ * pass 0 forward, 1 backward data, 2 backward filter, 3 forward as a graph with bias and relu, which the backend's own file builds; type f32, f16, bf16; last: filters have
+ * channels last. stdout: TAP, two devices for each. An argument n: only every n-th of the graphs, whose kernels the library may compile.
  */
-#include <cudnn.h>
+#include "conv_graph.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,34 +179,95 @@ static int supported(const problem *p, cudnnBackendDescriptor_t device, long lon
     return 0;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- graphs */
+
+static int read_numbers(int64_t *v, int n)
+{
+    long long one;
+    for (int i = 0; i < n; i++) {
+        if (scanf("%lld", &one) != 1) return 0;
+        v[i] = one;
+    }
+    return 1;
+}
+
+static int read_tensor(hl_graph_tensor *t) { return read_numbers(t->ext, 5) && read_numbers(t->stride, 5) && read_numbers(&t->align, 1); }
+
+/* f32 is asked for without TF32. */
+static int read_graph(const char *type, hl_graph_conv *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->type = (int)type_of(type);
+    c->refuse = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION | 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
+                (unsigned)(c->type == CUDNN_DATA_FLOAT) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    c->workspace = INT64_C(1) << 32;
+    return read_tensor(&c->x) && read_tensor(&c->y) && read_tensor(&c->w) && read_numbers(c->pad_lo, 3) && read_numbers(c->pad_hi, 3) && read_numbers(c->stride, 3) &&
+           read_numbers(c->dilation, 3) && scanf("%d %d %lf", &c->bias, &c->relu, &c->slope) == 3 && read_numbers(&c->bias_align, 1);
+}
+
+static int graph_supported(const hl_graph_conv *c, cudnnBackendDescriptor_t device, long long *workspace)
+{
+    hl_conv_graph *g;
+    NEED(hl_conv_graph_make(NULL, device, c, &g));
+    *workspace = hl_conv_graph_workspace(g);
+    hl_conv_graph_free(g);
+    return 1;
+}
+
+static int ask_graph(const char *type, const hl_graph_conv *c, int card, cudnnBackendDescriptor_t device, int number)
+{
+    long long workspace = 0;
+    int good = graph_supported(c, device, &workspace);
+    printf("%s %d - %s: %s forward%s%s%s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: graph, workspace %lld%s%s\n", good ? "ok" : "not ok", number, cards[card].name,
+           type, c->bias ? " + bias" : "", c->relu ? " + relu" : "", c->slope != 0 ? " with slope" : "", (long long)c->x.ext[0], (long long)c->x.ext[1], (long long)c->y.ext[1],
+           (long long)c->x.ext[2], (long long)c->x.ext[3], (long long)c->x.ext[4], (long long)c->w.ext[2], (long long)c->w.ext[3], (long long)c->w.ext[4], workspace, good ? "" : ": ",
+           good ? "" : why);
+    return good;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- older calls */
+
 static int read_five(long long v[5]) { return scanf("%lld %lld %lld %lld %lld", &v[0], &v[1], &v[2], &v[3], &v[4]) == 5; }
 static int read_three(long long v[3]) { return scanf("%lld %lld %lld", &v[0], &v[1], &v[2]) == 3; }
 
 static int read_problem(problem *p)
 {
-    return scanf("%d %7s", &p->pass, p->type) == 2 && p->pass >= 0 && p->pass < 3 && read_five(p->x) && read_five(p->xs) && read_five(p->y) && read_five(p->ys) && scanf("%d", &p->last) == 1 &&
+    return read_five(p->x) && read_five(p->xs) && read_five(p->y) && read_five(p->ys) && scanf("%d", &p->last) == 1 &&
            read_five(p->w) && read_three(p->pad) && read_three(p->stride) && read_three(p->dilation);
 }
 
-int main(void)
+static int ask_problem(const problem *p, int card, cudnnBackendDescriptor_t device, int number)
 {
     static const char *const passes[] = {"forward", "backward data", "backward filter"};
+    long long offered = 0;
+    int good = supported(p, device, &offered);
+    printf("%s %d - %s: %s %s, %s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: %lld ways%s%s\n", good ? "ok" : "not ok", number, cards[card].name, p->type,
+           passes[p->pass], p->last ? "channels last" : "plain", p->x[0], p->x[1], p->y[1], p->x[2], p->x[3], p->x[4], p->w[2], p->w[3], p->w[4], offered, good ? "" : ": ", good ? "" : why);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
     cudnnBackendDescriptor_t device[2];
     problem p;
-    int count = 0, failed = 0;
+    hl_graph_conv c;
+    const int every = argc > 1 ? atoi(argv[1]) : 1;
+    int count = 0, failed = 0, graphs = 0;
     for (int i = 0; i < 2; i++)
         if (!device_of(cards[i].json, &device[i])) {
             printf("1..0 # SKIP this cuDNN takes no described devices: %s\n", why);
             return 0;
         }
-    while (read_problem(&p))
+    while (scanf("%d %7s", &p.pass, p.type) == 2 && p.pass >= 0 && p.pass < 4) {
+        const int graph = p.pass == 3;
+        if (!(graph ? read_graph(p.type, &c) : read_problem(&p))) break;
+        if (graph && every > 1 && graphs++ % every != 0) continue;
         for (int i = 0; i < 2; i++) {
-            long long offered = 0;
-            int good = supported(&p, device[i], &offered);
-            printf("%s %d - %s: %s %s, %s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: %lld ways%s%s\n", good ? "ok" : "not ok", ++count, cards[i].name, p.type,
-                   passes[p.pass], p.last ? "channels last" : "plain", p.x[0], p.x[1], p.y[1], p.x[2], p.x[3], p.x[4], p.w[2], p.w[3], p.w[4], offered, good ? "" : ": ", good ? "" : why);
-            failed += !good;
+            failed += !(graph ? ask_graph(p.type, &c, i, device[i], count + 1) : ask_problem(&p, i, device[i], count + 1));
+            count++;
         }
+    }
+    if (!feof(stdin)) printf("Bail out! what was asked cannot be read\n");
     printf("1..%d\n", count);
-    return failed > 0 || count == 0;
+    return failed > 0 || count == 0 || !feof(stdin);
 }

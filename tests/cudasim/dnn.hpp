@@ -130,9 +130,10 @@ double factor(const void *p, cudnnDataType_t type);
 class DnnOp {
   public:
     DnnOp(cudnnHandle_t handle, const char *name);
-    template <class D> void *operand(const D &d, const void *p, bool write)
+    /* align: bytes that the address was said to be a multiple of, 0: as its elements need it */
+    template <class D> void *operand(const D &d, const void *p, bool write, size_t align = 0)
     {
-        return place(touch_of(d, p, write), size_of(kind_of(d.type)));
+        return place(touch_of(d, p, write), align ? align : size_of(kind_of(d.type)));
     }
     void *scratch(void *p, size_t bytes);
     cudnnStatus_t queue(std::function<void()> run);

@@ -19,9 +19,7 @@
 
 namespace sim {
 
-/* Whether strides grow in the order of the layout, leaving gaps only where it need not be packed; a dimension
- * of extent 1 may have any stride */
-template <class D> static bool lies(const D &d, bool last, bool with_batch, bool packed)
+bool lies(const cudnnTensorStruct &d, bool last, bool with_batch, bool packed)
 {
     std::vector<int> order;
     int64_t step = 1;
@@ -80,15 +78,23 @@ static void note_numbers(FILE *f, int n, const int *v)
     for (int i = 0; i < n; i++) fprintf(f, " %d", v[i]);
 }
 
-/* CUDASIM_PROBLEMS: a line for every convolution of five dimensions whose algorithms are asked for, to put to the real library */
-static void note_problem(const Problem &p)
+FILE *problems()
 {
     static FILE *f = getenv("CUDASIM_PROBLEMS") ? fopen(getenv("CUDASIM_PROBLEMS"), "a") : nullptr;
+    return f;
+}
+
+const char *type_name(cudnnDataType_t type)
+{
+    return type == CUDNN_DATA_HALF ? "f16" : type == CUDNN_DATA_BFLOAT16 ? "bf16" : "f32";
+}
+
+/* A line for every convolution of five dimensions whose algorithms are asked for */
+static void note_problem(const Problem &p)
+{
+    FILE *f = problems();
     if (!f || p.x->rank != 5) return;
-    fprintf(f, "%d %s", (int)p.pass,
-            p.x->type == CUDNN_DATA_HALF       ? "f16"
-            : p.x->type == CUDNN_DATA_BFLOAT16 ? "bf16"
-                                               : "f32");
+    fprintf(f, "%d %s", (int)p.pass, type_name(p.x->type));
     note_numbers(f, 5, p.x->extent);
     note_numbers(f, 5, p.x->stride);
     note_numbers(f, 5, p.y->extent);

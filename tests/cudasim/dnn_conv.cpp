@@ -105,8 +105,7 @@ std::vector<double> convolve(const Problem &p, const void *x, const void *w, con
     return p.pass == forward ? Y : p.pass == backward_data ? X : W;
 }
 
-/* The last bit that a sum by atomics leaves to chance */
-static void disturb(std::vector<double> &v)
+void disturb(std::vector<double> &v)
 {
     for (double &d : v) d *= 1 + ((double)draw(3) - 1) * 0x1p-23;
 }

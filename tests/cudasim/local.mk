@@ -31,6 +31,7 @@ tests_cudasim_libcudasim_la_SOURCES = tests/cudasim/cudasim.h tests/cudasim/devi
 	tests/cudasim/clock.cpp tests/cudasim/stream.cpp tests/cudasim/stream_api.cpp tests/cudasim/graph.cpp tests/cudasim/device.cpp \
 	tests/cudasim/copy.cpp tests/cudasim/grid.cpp tests/cudasim/launch.cpp tests/cudasim/dnn.hpp tests/cudasim/dnn.cpp \
 	tests/cudasim/dnn_descriptor.cpp tests/cudasim/dnn_conv.hpp tests/cudasim/dnn_conv.cpp tests/cudasim/dnn_algorithm.cpp \
+	tests/cudasim/dnn_graph.hpp tests/cudasim/dnn_backend.cpp tests/cudasim/dnn_graph.cpp tests/cudasim/dnn_engine.cpp \
 	tests/cudasim/dnn_pool.cpp tests/cudasim/dnn_pointwise.cpp tests/cudasim/blas.cpp tests/cudasim/nccl.hpp tests/cudasim/nccl.cpp \
 	tests/cudasim/nccl_run.cpp tests/cudasim/nccl_segment.cpp
 tests_cudasim_libcudasim_la_CPPFLAGS = $(cudasim_cppflags)
