@@ -13,7 +13,8 @@
 # Logs are named after the test without its extension, so no two tests may differ in the extension alone.
 #
 # The environment of a test: top_srcdir and top_builddir (absolute), HALO (the program), TESTMPIRUN (launcher with options, or empty),
-# HALO_TESTDATA (a collection of files of others; tests that need it SKIP when it is unset), CC and the flags of the build.
+# HALO_TESTDATA (a collection of files of others; tests that need it SKIP when it is unset), HALO_CACHE (measured choices of all tests, never the user's), CC
+# and the flags of the build.
 
 TEST_EXTENSIONS = .test
 TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) '$(top_srcdir)/build-aux/tap-driver.sh'
@@ -28,7 +29,8 @@ AM_TESTS_ENVIRONMENT = \
 	test -z "$$HALO_TESTDATA" || export HALO_TESTDATA; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; export LSAN_OPTIONS; \
 	TSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/tsan.supp'; export TSAN_OPTIONS; \
-	UBSAN_OPTIONS=print_stacktrace=1; export UBSAN_OPTIONS;
+	UBSAN_OPTIONS=print_stacktrace=1; export UBSAN_OPTIONS; \
+	HALO_CACHE='$(abs_top_builddir)/tests/cache.dir'; export HALO_CACHE;
 
 noinst_HEADERS += tests/tap.h
 EXTRA_DIST += tests/mpi.sh tests/lsan.supp
@@ -39,7 +41,7 @@ TESTS_FAST += tests/rooms.test tests/symbols.test tests/install.test
 
 # Failed scripts leave their directories for reading
 clean-local:
-	rm -rf tests/rooms.dir tests/symbols.dir tests/install.dir tests/cudasim/symbols.dir tests/cudasim/descriptors.dir
+	rm -rf tests/cache.dir tests/rooms.dir tests/symbols.dir tests/install.dir tests/cudasim/symbols.dir tests/cudasim/descriptors.dir
 
 # The quick part of 'make check', for sanitizers and 'make distcheck TESTS=...'
 check-fast:

@@ -104,6 +104,22 @@ size_t hl_memory_limit(void)
     return bound.bytes;
 }
 
+void hl_processor_name(char *out, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    snprintf(out, size, "unknown");
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *colon = strchr(line, ':');
+        /* ARM's list has numbers: of the maker, of the part */
+        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "CPU part", 8) != 0)) continue;
+        const char *name = colon + strspn(colon, ": \t");
+        snprintf(out, size, "%.*s", (int)strcspn(name, "\n"), name);
+        break;
+    }
+    if (f) fclose(f);
+}
+
 void hl_host_name(char *out, size_t size)
 {
     if (gethostname(out, size) != 0) snprintf(out, size, "unknown");

@@ -23,6 +23,9 @@ size_t hl_peak_rss_bytes(void);
 void hl_reset_peak_rss(void);
 size_t hl_memory_limit(void);
 
+/* What the system calls the processor, such as "AMD EPYC 9654 96-Core Processor"; "unknown" where it does not say. */
+void hl_processor_name(char *out, size_t size);
+
 /* Host name into `out`. */
 void hl_host_name(char *out, size_t size);
 

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * choices.c -- the memory of measured choices. The file is text, a line per op: implementation, seconds, key,
- * separated by tabs; the first line says what it is. Keys are compared as strings.
- */
+/* choices.c -- the memory of measured choices: those of the run, and behind them those of all runs. */
 #include "cost/choices.h"
 
 #include "base/file.h"
+#include "cost/cache.h"
 #include "cost/measure.h"
 
 #include <stdio.h>
 
-static const char first_line[] = "halo choices 1\n";
-
-typedef struct entry {
-    char *key;
-    char impl[48];
-    double seconds;
-} entry;
-
 struct hl_choices {
     halo_device *dev;
-    char *path;
-    char prefix[160]; /* device and threads */
-    entry *list;
-    int n;
-    size_t cap;
-    bool changed;
+    char *path, *shared_path; /* of the run and of all runs; NULL: none */
+    char prefix[160];         /* device and threads */
+    hl_kept run, shared;
+    int measured, taken; /* anew, from other runs */
 };
 
 /* --------------------------------------------------------------------------------------------------- keys */
@@ -70,53 +58,26 @@ void hl_op_key(const halo_op_desc *d, hl_str *out)
 
 /* --------------------------------------------------------------------------------------------------- file */
 
-static halo_status add_entry(hl_choices *c, const char *key, const char *impl, double seconds)
-{
-    HL_TRY(hl_grow(c->dev->ctx, &c->list, &c->cap, (size_t)c->n + 1, sizeof(*c->list), "measured choices"));
-    entry *e = &c->list[c->n];
-    HL_TRY(hl_strdup(c->dev->ctx, key, &e->key));
-    snprintf(e->impl, sizeof(e->impl), "%s", impl);
-    e->seconds = seconds;
-    c->n++;
-    return HALO_OK;
-}
-
-static halo_status read_line(hl_choices *c, int number, char *line)
-{
-    char *tab = strchr(line, '\t'), *end = NULL;
-    double seconds = tab ? strtod(tab + 1, &end) : 0;
-    if (!tab || !end || *end != '\t' || !(seconds >= 0))
-        return hl_fail(c->dev->ctx, HALO_ERR_FORMAT, "'%s' line %d: not a measured choice", c->path, number);
-    *tab = '\0';
-    return add_entry(c, end + 1, line, seconds);
-}
-
-static halo_status read_all(hl_choices *c, char *text)
-{
-    if (strncmp(text, first_line, sizeof(first_line) - 1) != 0)
-        return hl_fail(c->dev->ctx, HALO_ERR_FORMAT, "'%s' is not a file of measured choices", c->path);
-    int number = 2;
-    for (char *line = text + sizeof(first_line) - 1; *line; number++) {
-        char *end = strchr(line, '\n');
-        if (end) *end = '\0';
-        if (*line) HL_TRY(read_line(c, number, line));
-        line = end ? end + 1 : line + strlen(line);
-    }
-    return HALO_OK;
-}
-
 static halo_status read_file(hl_choices *c)
 {
     char *text;
     size_t bytes;
     if (!c->path || !hl_file_exists(c->path)) return HALO_OK;
     HL_TRY(hl_file_read(c->dev->ctx, c->path, (size_t)64 << 20, &text, &bytes));
-    halo_status st = read_all(c, text);
+    halo_status st = hl_kept_read(c->dev->ctx, &c->run, c->path, text);
     free(text);
     return st;
 }
 
-halo_status hl_choices_open(halo_device *dev, const char *path, hl_choices **choices)
+static halo_status read_shared(hl_choices *c, const char *cache)
+{
+    if (!cache) return HALO_OK;
+    HL_TRY(hl_cache_file(c->dev, cache, &c->shared_path));
+    hl_cache_read(c->dev, c->shared_path, &c->shared);
+    return HALO_OK;
+}
+
+halo_status hl_choices_open(halo_device *dev, const char *path, const char *cache, hl_choices **choices)
 {
     hl_choices *c;
     halo_device_info info = {.name = ""};
@@ -126,6 +87,7 @@ halo_status hl_choices_open(halo_device *dev, const char *path, hl_choices **cho
     snprintf(c->prefix, sizeof(c->prefix), "%s, %d threads: ", info.name, info.threads);
     halo_status st = path ? hl_strdup(dev->ctx, path, &c->path) : HALO_OK;
     if (st == HALO_OK) st = read_file(c);
+    if (st == HALO_OK) st = read_shared(c, cache);
     if (st == HALO_OK)
         *choices = c;
     else
@@ -133,54 +95,63 @@ halo_status hl_choices_open(halo_device *dev, const char *path, hl_choices **cho
     return st;
 }
 
-halo_status hl_choices_save(hl_choices *c)
+static halo_status save_run(hl_choices *c)
 {
     hl_str text = {0};
-    if (!c->path || !c->changed) return HALO_OK;
-    hl_str_add(&text, first_line);
-    for (int i = 0; i < c->n; i++)
-        hl_str_addf(&text, "%s\t%.6g\t%s\n", c->list[i].impl, c->list[i].seconds, c->list[i].key);
+    hl_kept_write(&c->run, NULL, &text);
     halo_status st = text.failed ? hl_fail(c->dev->ctx, HALO_ERR_NOMEM, "out of memory for '%s'", c->path)
                                  : hl_file_write(c->dev->ctx, c->path, text.s, text.len);
     hl_str_free(&text);
-    if (st == HALO_OK) c->changed = false;
+    if (st == HALO_OK) c->run.changed = false;
     return st;
+}
+
+halo_status hl_choices_save(hl_choices *c)
+{
+    if (c->measured + c->taken > 0)
+        HL_DEBUG(c->dev->ctx, "implementations: %d measured, %d as other runs measured them", c->measured, c->taken);
+    if (c->path && c->run.changed) HL_TRY(save_run(c));
+    if (c->shared_path && c->shared.changed) hl_cache_write(c->dev, c->shared_path, &c->shared);
+    c->shared.changed = false;
+    return HALO_OK;
 }
 
 void hl_choices_close(hl_choices *c)
 {
     if (!c) return;
-    for (int i = 0; i < c->n; i++) free(c->list[i].key);
-    free(c->list);
+    hl_kept_free(&c->run);
+    hl_kept_free(&c->shared);
     free(c->path);
+    free(c->shared_path);
     free(c);
 }
 
 /* --------------------------------------------------------------------------------------------------- pick */
 
 /* The remembered candidate, if the device still offers it. */
-static const halo_candidate *remembered(const hl_choices *c, const char *key, const halo_candidate *list,
-                                        int n, double *seconds)
+static const halo_candidate *remembered(const hl_kept *kept, const char *key, const halo_candidate *list, int n,
+                                        double *seconds)
 {
-    for (int i = 0; i < c->n; i++) {
-        if (strcmp(c->list[i].key, key) != 0) continue;
+    for (int i = 0; i < kept->n; i++) {
+        if (strcmp(kept->list[i].key, key) != 0) continue;
         for (int k = 0; k < n; k++) {
-            if (strcmp(list[k].impl, c->list[i].impl) != 0) continue;
-            *seconds = c->list[i].seconds;
+            if (list[k].reference || strcmp(list[k].impl, kept->list[i].impl) != 0) continue;
+            *seconds = kept->list[i].seconds;
             return &list[k];
         }
     }
     return NULL;
 }
 
-static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *key,
-                           const halo_candidate *list, int n, halo_candidate *choice, double *seconds)
+static halo_status remember(hl_choices *c, hl_kept *kept, const char *key, const char *impl, double seconds)
 {
-    const halo_candidate *known = remembered(c, key, list, n, seconds);
-    if (known) {
-        *choice = *known;
-        return HALO_OK;
-    }
+    kept->changed = true;
+    return hl_kept_add(c->dev->ctx, kept, key, impl, seconds);
+}
+
+static halo_status measure_all(hl_choices *c, const halo_op_desc *desc, const halo_candidate *list, int n,
+                               halo_candidate *choice, double *seconds)
+{
     *seconds = INFINITY;
     for (int i = 0; i < n; i++) {
         double t;
@@ -190,8 +161,27 @@ static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *
         *seconds = t;
         *choice = list[i];
     }
-    c->changed = true;
-    return add_entry(c, key, choice->impl, *seconds);
+    c->measured++;
+    return HALO_OK;
+}
+
+static halo_status fastest(hl_choices *c, const halo_op_desc *desc, const char *key,
+                           const halo_candidate *list, int n, halo_candidate *choice, double *seconds)
+{
+    const halo_candidate *known = remembered(&c->run, key, list, n, seconds);
+    if (known) {
+        *choice = *known;
+        return HALO_OK;
+    }
+    known = remembered(&c->shared, key, list, n, seconds);
+    if (known) {
+        *choice = *known;
+        c->taken++;
+    } else {
+        HL_TRY(measure_all(c, desc, list, n, choice, seconds));
+        if (c->shared_path) HL_TRY(remember(c, &c->shared, key, choice->impl, *seconds));
+    }
+    return remember(c, &c->run, key, choice->impl, *seconds);
 }
 
 halo_status hl_choices_pick(hl_choices *c, const halo_op_desc *desc, bool measure, halo_candidate *choice,

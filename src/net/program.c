@@ -87,7 +87,7 @@ halo_status hl_compile_one(hl_model *model, const hl_compile_options *options, h
     p->layout = p->input_layout = HALO_LAYOUTS;
     HL_GOTO(st, index_arrays(p), destroy);
     HL_GOTO(st, run_passes(p), destroy);
-    p->opt.after = p->opt.plan_cache = NULL; /* the caller's strings */
+    p->opt.after = p->opt.plan_cache = p->opt.plan_shared = NULL; /* the caller's strings */
     p->economy = NULL;
     *program = p;
     return HALO_OK;

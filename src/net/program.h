@@ -81,6 +81,7 @@ typedef struct hl_compile_options {
     int64_t ignore;
     hl_plan_mode plan;
     const char *plan_cache; /* file of measured choices, NULL = none */
+    const char *plan_shared; /* directory of those of all runs, NULL = none */
     size_t memory_limit;    /* 0 = none; else values are made anew in slabs instead of stored until the program fits (economy.c), or HALO_ERR_NOMEM */
     size_t memory_beside;   /* what else of a user's limit is taken, for the message that it is not enough */
     bool only_ask;          /* HALO_ERR_NOMEM without a message where the limit is too little */

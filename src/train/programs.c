@@ -2,6 +2,7 @@
 /* programs.c -- model and programs of a run: options of the compiler and the optimiser from settings; outlines first, so that what does not fit is told before memory is taken. */
 #include "train/setup.h"
 #include "base/file.h"
+#include "cost/cache.h"
 
 hl_compile_options hl_run_compile_options(const hl_settings *set, bool training)
 {
@@ -45,19 +46,35 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     return o;
 }
 
+static bool kept(const hl_run *run) { return *run->set.output && !run->set.check; }
+
+/* All ranks take the same measured choices, from one file and for one shape. */
+static bool measures(const hl_run *run)
+{
+    return run->set.plan == HL_SET_PLAN_MEASURE && (run->ctx->ranks == 1 || (kept(run) && !hl_grid_split(&run->grid)));
+}
+
+/* What earlier runs measured is rank 0's to look at: the others take what it chose, from the run's directory. */
+static halo_status find_cache(hl_run *run)
+{
+    if (run->ctx->rank != 0 || !measures(run) || run->set.check) return HALO_OK;
+    HL_TRY(hl_cache_place(run->ctx, run->set.plan_cache, &run->plan_shared));
+    if (run->plan_shared) hl_cache_make(run->ctx, run->plan_shared);
+    return HALO_OK;
+}
+
 /* Measured choices of implementations are kept in the run directory, so that a resumed run is the same run. */
 static halo_status compile_with_cache(hl_run *run, bool training, const char *after, hl_program **program)
 {
     hl_compile_options o = options_of(run, training);
-    bool kept = *run->set.output && !run->set.check;
-    bool shared = run->ctx->ranks == 1 || (kept && !hl_grid_split(&run->grid)); /* all ranks take the same measured choices, from one file and for one shape */
-    if (!shared) o.plan = HL_PLAN_FIXED;
+    if (!measures(run)) o.plan = HL_PLAN_FIXED;
     char *cache = NULL;
-    if (kept && o.plan == HL_PLAN_MEASURE) {
+    if (kept(run) && o.plan == HL_PLAN_MEASURE) {
         HL_TRY(hl_make_dirs(run->ctx, run->set.output));
         HL_TRY(hl_path_join(run->ctx, run->set.output, "plan.json", &cache));
     }
     o.plan_cache = cache;
+    o.plan_shared = run->plan_shared;
     o.after = after;
     halo_status st = hl_compile(run->model, &o, program);
     free(cache);
@@ -219,6 +236,7 @@ halo_status hl_run_make_programs(hl_run *run, hl_need need, const char *after)
         HL_TRY(forecast(run));
         if (!run->forecast.fits && run->set.check) return HALO_OK;
     }
+    HL_AGREE(run->ctx, find_cache(run));
     HL_AGREE(run->ctx, together || run->ctx->rank == 0 ? make_programs(run, need, after) : HALO_OK);
     HL_AGREE(run->ctx, !together && run->ctx->rank != 0 ? make_programs(run, need, after) : HALO_OK);
     return need == HL_NEED_TRAINING && !after ? hl_run_make_reducer(run) : HALO_OK;

@@ -57,6 +57,7 @@ typedef struct hl_run {
     hl_source *source[HL_SPLITS];
     hl_model *model;
     hl_program *train, *eval;
+    char *plan_shared;        /* directory of measured choices of all runs; NULL: none, or not this rank's */
     struct hl_shapes *shapes; /* programs for other extents than the network's (shapes.h); NULL: none yet */
     hl_reducer *reducer; /* NULL on one rank */
     hl_hidden hidden;    /* what was expected of it */

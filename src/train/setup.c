@@ -110,6 +110,7 @@ void hl_run_destroy(hl_run *run)
     if (run->lock > 0) close(run->lock);
     free(run->seat);
     free(run->counted);
+    free(run->plan_shared);
     free(run);
 }
 

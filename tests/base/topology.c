@@ -18,6 +18,9 @@ int main(void)
 {
     int cores = hl_usable_cores();
     tap_ok(cores >= 1, "at least one core");
+    char processor[96] = "";
+    hl_processor_name(processor, sizeof(processor));
+    tap_ok(*processor && *processor != ' ', "the processor has a name: %s", processor);
     said(NULL, cores);
     said("7", 7);
     said("3,2", 3); /* nested levels: the outermost counts */

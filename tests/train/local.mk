@@ -17,8 +17,8 @@ dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/t
 TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
 
 # Beginning with what another run had; and what it compares checkpoints with
-dist_check_SCRIPTS += tests/train/limit.test tests/train/precision.test tests/train/start.test
-TESTS += tests/train/limit.test tests/train/precision.test tests/train/start.test
+dist_check_SCRIPTS += tests/train/limit.test tests/train/precision.test tests/train/start.test tests/train/plan_cache.test
+TESTS += tests/train/limit.test tests/train/precision.test tests/train/start.test tests/train/plan_cache.test
 check_PROGRAMS += tests/train/tensors
 tests_train_tensors_SOURCES = tests/train/tensors.c
 

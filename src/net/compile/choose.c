@@ -233,7 +233,7 @@ halo_status hl_pass_choose(hl_program *p)
     int n = list_pairings(p, list);
     hl_choices *choices;
     HL_TRY(filter(p, list, &n));
-    HL_TRY(hl_choices_open(p->dev, p->opt.plan_cache, &choices));
+    HL_TRY(hl_choices_open(p->dev, p->opt.plan_cache, p->opt.plan_shared, &choices));
     halo_status st = choose_pairing(p, choices, list, n);
     if (st == HALO_OK) st = hl_choices_save(choices);
     hl_choices_close(choices);

@@ -381,7 +381,7 @@ halo_status hl_compile_with(hl_model *model, const hl_compile_options *options, 
     *program = NULL;
     if ((s.limit == 0 && off.slabs == 0) || !sized(options->after)) return hl_compile_one(model, options, off, NULL, program);
     s.opt.plan = HL_PLAN_FIXED;
-    s.opt.plan_cache = NULL;
+    s.opt.plan_cache = s.opt.plan_shared = NULL;
     s.opt.beside = NULL;
     if (options->team) s.opt.grid = options->team->grid;
     s.opt.team = NULL;
