@@ -55,7 +55,7 @@ static void json_baseline(hl_json *j, const hl_evaluation *e, const double *erro
     hl_json_end_array(j);
 }
 
-static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, const double *baseline, hl_by *by)
+static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, const double *baseline, const hl_by *by)
 {
     static const char *const names[] = {"training", "validation", "test"};
     hl_str text = {0};
@@ -67,7 +67,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         hl_evaluation_json(e, &j);
         hl_cases_json(e, &j);
         if (baseline) json_baseline(&j, e, baseline);
-        if (by && inv->ctx->rank == 0 && hl_by_json(by, &j) != HALO_OK) return HL_EXIT_FAILED;
+        if (by) hl_by_json(by, e, &j);
         hl_json_end_object(&j);
         return hl_print_json(inv, &j);
     }
@@ -82,7 +82,7 @@ static int print(hl_invocation *inv, hl_split split, const hl_evaluation *e, con
         snprintf(caption, sizeof(caption), "\naveraged per universe (%" PRId64 ")", e->groups);
         hl_score_table(e->targets, e->target, e->group_score, NULL, caption, &text);
     }
-    if (by && inv->ctx->rank == 0 && hl_by_table(by, &text) != HALO_OK) return HL_EXIT_FAILED;
+    if (by) hl_by_table(by, e, &text);
     return hl_print(inv, &text);
 }
 
@@ -95,7 +95,7 @@ static int evaluate(hl_invocation *inv)
     if (st != HALO_OK) return hl_exit_code(st);
     hl_by *by = NULL;
     if (hl_given(inv, "by")) st = hl_agree(inv->ctx, hl_by_open(inv->ctx, run->source[split], hl_option_text(inv, "by"), &by));
-    if (st == HALO_OK) st = hl_run_evaluate(run, split, by ? hl_by_visit : NULL, by, &e);
+    if (st == HALO_OK) st = hl_run_evaluate(run, split, hl_by_parts(by), NULL, NULL, &e);
     int rc = hl_exit_code(st);
     if (st == HALO_OK) {
         double *baseline;

@@ -212,7 +212,7 @@ static halo_status predict_run(hl_invocation *inv, hl_run *run, hl_split split)
     hl_source *source = run->source[split];
     halo_status st;
     HL_GOTO(st, hl_agree(inv->ctx, begin(&o, run, source)), drop);
-    HL_GOTO(st, hl_run_evaluate(run, split, hl_target_volumes(&source->info) ? box : row, &o, &e), drop);
+    HL_GOTO(st, hl_run_evaluate(run, split, NULL, hl_target_volumes(&source->info) ? box : row, &o, &e), drop);
     HL_GOTO(st, hl_agree(inv->ctx, end(&o)), drop);
     if (print(inv, &o, &e) != HL_EXIT_OK) st = HALO_ERR_IO;
 drop:

@@ -1,154 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate_by.c -- see evaluate_by.h. Each number has metrics of its own, which get the boxes of its samples as they come; the truth of a box is read again, as predictions come without. */
+/* evaluate_by.c -- see evaluate_by.h. Each number is a part of the samples, whose scores the evaluation keeps beside those of all. */
 #include "cli/evaluate_by.h"
 
 #include <stdio.h>
 
 enum { VALUES_MOST = 64 };
 
-typedef struct group { /* samples of one number */
-    double value;
-    int64_t samples, last; /* last: the sample that was counted last */
-    hl_voxel_metrics *volumes;
-    hl_metrics *numbers;
-} group;
-
 struct hl_by {
     halo_context *ctx;
-    hl_source *source;
     char column[64];
-    double *of_sample;
-    int groups;
-    group group[VALUES_MOST];
-    hl_score *score; /* [targets] */
-    float *truth;
-    size_t room;
+    double value[VALUES_MOST];
+    int64_t samples[VALUES_MOST]; /* that have it */
+    hl_parts parts;
+    int *of_sample;
 };
 
 static int by_value(const void *a, const void *b)
 {
-    const group *p = a, *q = b;
-    return (p->value > q->value) - (p->value < q->value);
+    double p = *(const double *)a, q = *(const double *)b;
+    return (p > q) - (p < q);
 }
 
-static group *find(hl_by *b, double value)
+static int find(const hl_by *b, double value)
 {
-    for (int i = 0; i < b->groups; i++)
-        if (b->group[i].value == value) return &b->group[i];
-    return NULL;
+    for (int i = 0; i < b->parts.n; i++)
+        if (b->value[i] == value) return i;
+    return -1;
 }
 
-static halo_status collect(hl_by *b)
+static halo_status tell_apart(hl_by *b, const double *of_sample, int64_t samples)
 {
-    for (int64_t i = 0; i < b->source->info.samples; i++) {
-        if (find(b, b->of_sample[i])) continue;
-        if (b->groups == VALUES_MOST) return hl_fail(b->ctx, HALO_ERR_USAGE, "'%s' has more than %d different numbers", b->column, VALUES_MOST);
-        b->group[b->groups++] = (group){.value = b->of_sample[i], .last = -1};
+    for (int64_t i = 0; i < samples; i++) {
+        if (find(b, of_sample[i]) >= 0) continue;
+        if (!isfinite(of_sample[i])) return hl_fail(b->ctx, HALO_ERR_USAGE, "'%s' of sample %" PRId64 " is %g, no number", b->column, i, of_sample[i]);
+        if (b->parts.n == VALUES_MOST) return hl_fail(b->ctx, HALO_ERR_USAGE, "'%s' has more than %d different numbers", b->column, VALUES_MOST);
+        b->value[b->parts.n++] = of_sample[i];
     }
-    qsort(b->group, (size_t)b->groups, sizeof(*b->group), by_value);
-    return HALO_OK;
-}
-
-static halo_status make_metrics(hl_by *b)
-{
-    const hl_source_info *i = &b->source->info;
-    for (int k = 0; k < b->groups; k++) {
-        group *g = &b->group[k];
-        if (hl_target_volumes(i)) HL_TRY(hl_voxel_metrics_create(b->ctx, i->targets, i->target, i->target_ext, &g->volumes));
-        else HL_TRY(hl_metrics_create(b->ctx, i->targets, i->target, &g->numbers));
-    }
+    qsort(b->value, (size_t)b->parts.n, sizeof(*b->value), by_value);
+    for (int64_t i = 0; i < samples; i++) b->samples[b->of_sample[i] = find(b, of_sample[i])]++;
     return HALO_OK;
 }
 
 halo_status hl_by_open(halo_context *ctx, hl_source *source, const char *column, hl_by **by)
 {
     hl_by *b;
-    halo_status st;
+    double *of_sample = NULL;
+    const int64_t samples = source->info.samples;
     if (!source->ops->column) return hl_fail(ctx, HALO_ERR_USAGE, "'--by %s': data of the format '%s' have no such numbers, only halo's own layout", column, source->ops->name);
     HL_TRY(hl_calloc(ctx, 1, sizeof(*b), "scores", &b));
     b->ctx = ctx;
-    b->source = source;
     snprintf(b->column, sizeof(b->column), "%s", column);
-    HL_GOTO(st, hl_calloc(ctx, (size_t)source->info.samples, sizeof(*b->of_sample), "numbers of samples", &b->of_sample), undo);
-    HL_GOTO(st, hl_calloc(ctx, (size_t)source->info.targets, sizeof(*b->score), "scores", &b->score), undo);
-    HL_GOTO(st, source->ops->column(source, column, b->of_sample), undo);
-    HL_GOTO(st, collect(b), undo);
-    HL_GOTO(st, make_metrics(b), undo);
-    *by = b;
-    return HALO_OK;
-undo:
-    hl_by_close(b);
+    halo_status st = hl_calloc(ctx, (size_t)samples, sizeof(*of_sample), "numbers of samples", &of_sample);
+    if (st == HALO_OK) st = hl_calloc(ctx, (size_t)samples, sizeof(*b->of_sample), "numbers of samples", &b->of_sample);
+    if (st == HALO_OK) st = source->ops->column(source, column, of_sample);
+    if (st == HALO_OK) st = tell_apart(b, of_sample, samples);
+    free(of_sample);
+    b->parts.of_sample = b->of_sample;
+    if (st == HALO_OK) *by = b;
+    else hl_by_close(b);
     return st;
 }
 
 void hl_by_close(hl_by *b)
 {
     if (!b) return;
-    for (int k = 0; k < b->groups; k++) {
-        hl_voxel_metrics_destroy(b->group[k].volumes);
-        hl_metrics_destroy(b->group[k].numbers);
-    }
     free(b->of_sample);
-    free(b->score);
-    free(b->truth);
     free(b);
 }
 
-halo_status hl_by_visit(void *user, hl_source *source, const hl_prediction *p)
-{
-    hl_by *b = user;
-    group *g = find(b, b->of_sample[p->sample]);
-    if (g->last != p->sample) g->samples++;
-    g->last = p->sample;
-    if (g->numbers) return hl_metrics_add(g->numbers, source->ops->group_of(source, p->sample), p->truth, p->value);
-    hl_cells box;
-    HL_BUG_UNLESS(p->lo[0] == 0 && p->ext[0] == source->info.targets);
-    for (int k = 0; k < 3; k++) box.lo[k] = p->lo[k + 1], box.ext[k] = p->ext[k + 1];
-    HL_TRY(hl_grow(b->ctx, &b->truth, &b->room, (size_t)(p->ext[0] * p->ext[1] * p->ext[2] * p->ext[3]), sizeof(float), "targets"));
-    HL_TRY(hl_source_read(source, p->sample, NULL, NULL, &box, b->truth));
-    hl_voxel_metrics_add(g->volumes, p->sample, &box, b->truth, p->value);
-    return HALO_OK;
-}
+const hl_parts *hl_by_parts(const hl_by *b) { return b ? &b->parts : NULL; }
 
-static halo_status score(hl_by *b, group *g)
-{
-    int64_t n;
-    return g->volumes ? hl_voxel_metrics_score(g->volumes, b->score, &n) : hl_metrics_score(g->numbers, false, b->score, &n);
-}
-
-halo_status hl_by_table(hl_by *b, hl_str *out)
+static void table_of_numbers(const hl_by *b, const hl_evaluation *e, hl_str *out)
 {
     hl_str_addf(out, "\n%-12s %8s %-16s %12s %12s %14s %12s\n", b->column, "samples", "target", "error", "constant", "error/constant", "correlation");
-    for (int k = 0; k < b->groups; k++) {
-        group *g = &b->group[k];
-        if (g->samples == 0) continue;
-        HL_TRY(score(b, g));
-        for (int t = 0; t < b->source->info.targets; t++)
-            hl_str_addf(out, "%-12.6g %8" PRId64 " %-16s %12.5g %12.5g %14.3f %12.3f\n", g->value, g->samples, b->source->info.target[t].name, b->score[t].error, b->score[t].constant_error,
-                        b->score[t].error / b->score[t].constant_error, b->score[t].correlation);
-    }
-    return HALO_OK;
+    for (int k = 0; k < b->parts.n; k++)
+        for (int t = 0; t < e->targets; t++) {
+            const hl_score *s = &e->part[k].score[t];
+            hl_str_addf(out, "%-12.6g %8" PRId64 " %-16s %12.5g %12.5g %14.3f %12.3f\n", b->value[k], b->samples[k], e->target[t].name, s->error, s->constant_error, s->error / s->constant_error,
+                        s->correlation);
+        }
 }
 
-halo_status hl_by_json(hl_by *b, hl_json *j)
+static void table_of_classes(const hl_by *b, const hl_evaluation *e, hl_str *out)
+{
+    hl_str_addf(out, "\n%-12s %8s %12s %12s %14s %18s\n", b->column, "samples", "wrong", "constant", "wrong/constant", "dice, from 1 on");
+    for (int k = 0; k < b->parts.n; k++) {
+        const hl_score *s = e->part[k].score;
+        double dice = e->part[k].of_class ? hl_foreground_dice(e->part[k].of_class, e->classes, false) : NAN;
+        hl_str_addf(out, "%-12.6g %8" PRId64 " %12.5g %12.5g %14.3f %18.3f\n", b->value[k], b->samples[k], s->error, s->constant_error, s->error / s->constant_error, dice);
+    }
+}
+
+void hl_by_table(const hl_by *b, const hl_evaluation *e, hl_str *out)
+{
+    if (e->classes) table_of_classes(b, e, out);
+    else table_of_numbers(b, e, out);
+}
+
+void hl_by_json(const hl_by *b, const hl_evaluation *e, hl_json *j)
 {
     hl_json_string(j, "by", b->column);
     hl_json_array(j, "parts");
-    for (int k = 0; k < b->groups; k++) {
-        group *g = &b->group[k];
-        if (g->samples == 0) continue;
-        HL_TRY(score(b, g));
-        for (int t = 0; t < b->source->info.targets; t++) {
+    for (int k = 0; k < b->parts.n; k++)
+        for (int t = 0; t < e->targets; t++) {
+            const hl_score *s = &e->part[k].score[t];
             hl_json_object(j, NULL);
-            hl_json_number(j, "value", g->value);
-            hl_json_int(j, "samples", g->samples);
-            hl_json_string(j, "target", b->source->info.target[t].name);
-            hl_json_number(j, "error", b->score[t].error);
-            hl_json_number(j, "constant_error", b->score[t].constant_error);
-            hl_json_number(j, "correlation", b->score[t].correlation);
+            hl_json_number(j, "value", b->value[k]);
+            hl_json_int(j, "samples", b->samples[k]);
+            hl_json_string(j, "target", e->target[t].name);
+            hl_json_number(j, "error", s->error);
+            hl_json_number(j, "constant_error", s->constant_error);
+            hl_json_number(j, "correlation", s->correlation);
+            if (e->part[k].of_class) hl_class_scores_json(e->classes, e->part[k].of_class, j);
             hl_json_end_object(j);
         }
-    }
     hl_json_end_array(j);
-    return HALO_OK;
 }

@@ -10,10 +10,10 @@ typedef struct hl_by hl_by;
 /* `column` is a dataset [sample] beside the data. HALO_ERR_USAGE where the data have none, or more than 64 different numbers. Not collective. */
 halo_status hl_by_open(halo_context *ctx, hl_source *source, const char *column, hl_by **by);
 void hl_by_close(hl_by *by);
-/* An hl_visit_prediction, whose user is the hl_by: rank 0's. */
-halo_status hl_by_visit(void *by, hl_source *source, const hl_prediction *p);
-/* Of all that were visited: a row for each number and target; members of the object that the caller has opened. */
-halo_status hl_by_table(hl_by *by, hl_str *out);
-halo_status hl_by_json(hl_by *by, hl_json *json);
+/* What hl_run_evaluate is to tell apart: a part for each number. NULL of NULL. */
+const hl_parts *hl_by_parts(const hl_by *by);
+/* Of the evaluation with these parts: a row for each number and target; members of the object that the caller has opened. */
+void hl_by_table(const hl_by *by, const hl_evaluation *e, hl_str *out);
+void hl_by_json(const hl_by *by, const hl_evaluation *e, hl_json *json);
 
 #endif

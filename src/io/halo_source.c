@@ -88,6 +88,32 @@ static void id_of(hl_source *source, int64_t sample, char *out, size_t size)
         snprintf(out + n, size - (size_t)n, "/%" PRId64, sample % h->crops.count);
 }
 
+typedef struct columns { /* that stand beside x, as a text */
+    hl_h5 *file;
+    int64_t rows;
+    hl_str names;
+} columns;
+
+static halo_status add_column(void *user, const char *name)
+{
+    columns *c = user;
+    hl_h5_data *d;
+    if (!hl_h5_is_numeric(c->file, name)) return HALO_OK;
+    HL_TRY(hl_h5_data_open(c->file, name, 0, &d));
+    if (d->ndim == 1 && d->dim[0] == c->rows) hl_str_addf(&c->names, "%s'%s'", c->names.len ? ", " : "", name + (*name == '/'));
+    hl_h5_data_close(d);
+    return HALO_OK;
+}
+
+static halo_status no_column(hl_h5 *file, int64_t rows, const char *name)
+{
+    columns c = {.file = file, .rows = rows};
+    halo_status st = hl_h5_list(file, add_column, &c);
+    if (st == HALO_OK) st = hl_fail(file->ctx, HALO_ERR_USAGE, "'%s' has no numbers of samples called '%s'; %s%s", file->path, name, c.names.len ? "it has " : "there are none", c.names.len ? c.names.s : "");
+    hl_str_free(&c.names);
+    return st;
+}
+
 static halo_status read_column(halo_source *h, int64_t file, const char *name, double *of_row)
 {
     const int64_t rows = h->first[file + 1] - h->first[file], start = 0;
@@ -95,7 +121,7 @@ static halo_status read_column(halo_source *h, int64_t file, const char *name, d
     hl_h5_data *d = NULL;
     void *raw = NULL;
     HL_TRY(hl_h5_open(h->base.ctx, h->files.path[file], &h5));
-    halo_status st = hl_h5_data_open(h5, name, 0, &d);
+    halo_status st = hl_h5_has(h5, name) ? hl_h5_data_open(h5, name, 0, &d) : no_column(h5, rows, name);
     if (st == HALO_OK && (d->ndim != 1 || d->dim[0] != rows)) st = hl_fail(h->base.ctx, HALO_ERR_SHAPE, "'%s': dataset '%s' is no list of %" PRId64 " numbers, as 'x' has that many samples", h5->path, name, rows);
     if (st == HALO_OK) st = hl_aligned(h->base.ctx, (size_t)d->bytes, name, &raw);
     if (st == HALO_OK) st = hl_h5_read(d, &start, &rows, raw, (size_t)d->bytes);

@@ -115,6 +115,8 @@ static void average_cases(const hl_class_metrics *m, int k, hl_class_score *s)
     s->per_case = (hl_overlap){.dice = n > 0 ? sum.dice / n : NAN, .iou = n > 0 ? sum.iou / n : NAN, .volume_error = with > 0 ? sum.volume_error / with : NAN};
 }
 
+bool hl_class_metrics_counts(const hl_class_metrics *m) { return cells_of(m)[0] > 0; }
+
 halo_status hl_class_metrics_score(const hl_class_metrics *m, hl_score *score, hl_class_score *of_class, double *cells)
 {
     const double *all = cells_of(m);

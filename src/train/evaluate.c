@@ -8,6 +8,7 @@
 #include "io/cells.h"
 #include "train/check.h"
 #include "train/deliver.h"
+#include "train/tally.h"
 #include "train/windows.h"
 
 /* One evaluation under way. Gathered arrays are those of a whole step: groups x batch samples, in the order of the samples. */
@@ -15,9 +16,8 @@ typedef struct walk {
     hl_run *run;
     hl_source *source;
     hl_loader *loader;
-    hl_metrics *metrics;          /* of targets that are numbers */
-    hl_voxel_metrics *voxels;     /* of targets that are volumes */
-    hl_class_metrics *classes;    /* of class numbers, whatever they are of */
+    hl_tally all, *part;          /* of all samples, and of each part, [parts.n] */
+    hl_parts parts;
     bool volumes;                 /* targets are */
     int logits;                   /* that make a prediction: the classes; 0: it comes as it is */
     float *logit;                 /* [batch, logits, values] */
@@ -46,48 +46,40 @@ static hl_loader_options loader_options(const hl_run *run)
 static halo_status begin_numbers(walk *w, size_t all)
 {
     halo_context *ctx = w->run->ctx;
-    const hl_source_info *info = &w->source->info;
-    w->values = info->targets;
-    if (!w->logits) HL_TRY(hl_metrics_create(ctx, info->targets, info->target, &w->metrics));
+    w->values = w->source->info.targets;
     HL_TRY(hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->guesses));
     return hl_calloc(ctx, all * (size_t)w->values, sizeof(float), "predictions", &w->truths);
 }
 
-static halo_status begin_volumes(walk *w)
+static void begin_volumes(walk *w)
 {
     const hl_source_info *info = &w->source->info;
     w->counts = hl_delivers(w->run, &w->box, info->target_ext, hl_grid_number(&w->run->grid));
     w->values = info->targets * w->box.ext[0] * w->box.ext[1] * w->box.ext[2];
-    return w->logits ? HALO_OK : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
 }
 
-/* Volumes are scored one by one, too. */
-static halo_status make_class_metrics(walk *w)
+static halo_status make_tallies(walk *w)
 {
-    return hl_class_metrics_create(w->run->ctx, w->logits, w->volumes ? w->source->info.samples : 0, w->run->set.ignore_label, &w->classes);
-}
-
-/* Volumes of any extents. */
-static halo_status begin_any(walk *w)
-{
-    const hl_source_info *info = &w->source->info;
-    w->volumes = true;
-    w->logits = hl_run_classes(w->run);
-    return w->logits ? make_class_metrics(w) : hl_voxel_metrics_create(w->run->ctx, info->targets, info->target, info->target_ext, &w->voxels);
+    HL_TRY(hl_tally_create(w->run, w->source, w->volumes, w->logits, &w->all));
+    HL_TRY(hl_calloc(w->run->ctx, (size_t)w->parts.n + 1, sizeof(*w->part), "metrics", &w->part));
+    for (int k = 0; k < w->parts.n; k++) HL_TRY(hl_tally_create(w->run, w->source, w->volumes, w->logits, &w->part[k]));
+    return HALO_OK;
 }
 
 static halo_status begin(walk *w)
 {
     hl_run *run = w->run;
     hl_loader_options options = loader_options(run);
-    if (hl_run_patches(&run->set)) return begin_any(w);
+    bool any = hl_run_patches(&run->set); /* volumes of any extents */
+    w->volumes = any || hl_target_volumes(&w->source->info);
+    w->logits = hl_run_classes(run);
+    HL_TRY(make_tallies(w));
+    if (any) return HALO_OK;
     w->batch = options.batch / run->grid.data;
     w->box = options.y;
-    w->volumes = hl_target_volumes(&w->source->info);
-    w->logits = hl_run_classes(run);
     HL_TRY(hl_loader_create(run->ctx, w->source, &options, &w->loader));
-    HL_TRY(w->volumes ? begin_volumes(w) : begin_numbers(w, (size_t)options.batch));
-    if (w->logits) HL_TRY(make_class_metrics(w));
+    if (w->volumes) begin_volumes(w);
+    else HL_TRY(begin_numbers(w, (size_t)options.batch));
     HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values), sizeof(float), "predictions", &w->prediction));
     if (w->logits) HL_TRY(hl_calloc(run->ctx, (size_t)(w->batch * w->values) * (size_t)w->logits, sizeof(float), "predictions", &w->logit));
     HL_TRY(hl_calloc(run->ctx, (size_t)options.batch, sizeof(int64_t), "predictions", &w->ids));
@@ -102,9 +94,9 @@ static void end(walk *w)
     free(w->guesses);
     free(w->prediction);
     free(w->logit);
-    hl_class_metrics_destroy(w->classes);
-    hl_metrics_destroy(w->metrics);
-    hl_voxel_metrics_destroy(w->voxels);
+    hl_tally_destroy(&w->all);
+    for (int k = 0; w->part && k < w->parts.n; k++) hl_tally_destroy(&w->part[k]);
+    free(w->part);
     hl_loader_destroy(w->loader);
 }
 
@@ -131,14 +123,19 @@ static halo_status gather(walk *w, const hl_loaded *b)
     return hl_comm_gather(peers, b->y, bytes, w->truths);
 }
 
+static halo_status count(walk *w, int64_t sample, const hl_cells *box, const float *truth, const float *prediction)
+{
+    if (w->parts.n > 0) HL_TRY(hl_tally_add(&w->part[w->parts.of_sample[sample]], w->source, sample, box, truth, prediction));
+    return hl_tally_add(&w->all, w->source, sample, box, truth, prediction);
+}
+
 /* The real samples of a step to the metrics, and on rank 0 to the visitor. */
 static halo_status count_numbers(walk *w)
 {
     for (int64_t i = 0; i < w->batch * w->run->grid.data; i++) {
         hl_prediction p = {.sample = w->ids[i], .ext = {w->values, 1, 1, 1}, .value = w->guesses + i * w->values, .truth = w->truths + i * w->values};
         if (p.sample < 0) continue;
-        if (w->metrics) HL_TRY(hl_metrics_add(w->metrics, w->source->ops->group_of(w->source, p.sample), p.truth, p.value));
-        if (w->classes && w->run->ctx->rank == 0) hl_class_metrics_add(w->classes, p.sample, w->values, p.truth, p.value); /* which the others then get */
+        if (!w->logits || w->run->ctx->rank == 0) HL_TRY(count(w, p.sample, NULL, p.truth, p.value)); /* counts of classes the others then get */
         if (w->visit && w->run->ctx->rank == 0) HL_TRY(w->visit(w->user, w->source, &p));
     }
     return HALO_OK;
@@ -147,10 +144,7 @@ static halo_status count_numbers(walk *w)
 /* A part of a volume, which no other rank has. */
 static halo_status count_part(void *user, int64_t sample, const hl_cells *box, const float *truth, const float *guess)
 {
-    walk *w = user;
-    if (w->classes) hl_class_metrics_add(w->classes, sample, hl_cells_count(box), truth, guess);
-    else hl_voxel_metrics_add(w->voxels, sample, box, truth, guess);
-    return HALO_OK;
+    return count(user, sample, box, truth, guess);
 }
 
 static halo_status count_volumes(walk *w, const hl_loaded *b)
@@ -201,38 +195,45 @@ static halo_status walk_all(walk *w)
 {
     halo_context *ctx = w->run->ctx;
     HL_TRY(hl_run_patches(&w->run->set) ? walk_any(w, 0) : walk_steps(w));
-    if (w->classes) HL_TRY(hl_class_metrics_merge(w->classes, ctx));
-    if (w->voxels) HL_TRY(hl_voxel_metrics_merge(w->voxels, ctx));
+    HL_TRY(hl_tally_merge(&w->all, ctx));
+    for (int k = 0; k < w->parts.n; k++) HL_TRY(hl_tally_merge(&w->part[k], ctx));
     return hl_comm_sum(ctx, w->sums, 2);
 }
 
-/* A class number is the one target. */
-static halo_status fill_classes(walk *w, hl_evaluation *e)
+static void fill_classes(walk *w, double cells, hl_evaluation *e)
 {
-    double cells;
     e->classes = w->logits;
-    HL_TRY(hl_calloc(w->run->ctx, (size_t)e->classes, sizeof(*e->of_class), "scores", &e->of_class));
-    HL_TRY(hl_class_metrics_score(w->classes, e->score, e->of_class, &cells));
-    for (int k = 0; k < e->classes; k++) hl_class_name(&w->run->set, k, e->of_class[k].name, sizeof(e->of_class[k].name));
-    e->counted = w->classes; /* no longer this one's */
+    e->counted = w->all.classes; /* no longer this one's */
     e->cases = w->volumes ? w->source->info.samples : 0;
     e->source = w->source;
-    w->classes = NULL;
-    e->group_score[0] = e->score[0];
-    e->items = e->groups = (int64_t)(cells / (double)e->voxels + 0.5);
-    return HALO_OK;
+    w->all.classes = NULL;
+    e->items = (int64_t)(cells / (double)e->voxels + 0.5);
 }
 
 static halo_status fill_scores(walk *w, hl_evaluation *e)
 {
-    if (w->classes) return fill_classes(w, e);
-    if (!w->voxels) {
-        HL_TRY(hl_metrics_score(w->metrics, false, e->score, &e->items));
-        return hl_metrics_score(w->metrics, true, e->group_score, &e->groups);
-    }
-    HL_TRY(hl_voxel_metrics_score(w->voxels, e->score, &e->items));
+    double items;
+    HL_TRY(hl_tally_score(w->run, &w->all, e->score, &e->of_class, &items));
+    e->items = (int64_t)items;
+    if (w->logits) fill_classes(w, items, e);
+    if (w->all.numbers) return hl_metrics_score(w->all.numbers, true, e->group_score, &e->groups);
     memcpy(e->group_score, e->score, (size_t)e->targets * sizeof(*e->score));
     e->groups = e->items;
+    return HALO_OK;
+}
+
+/* A part whose cells are all ignored has no scores. */
+static halo_status fill_parts(walk *w, hl_evaluation *e)
+{
+    double items;
+    HL_TRY(hl_calloc(w->run->ctx, (size_t)w->parts.n + 1, sizeof(*e->part), "scores", &e->part));
+    e->parts = w->parts.n;
+    for (int k = 0; k < w->parts.n; k++) {
+        hl_part_scores *p = &e->part[k];
+        HL_TRY(hl_calloc(w->run->ctx, (size_t)e->targets, sizeof(*p->score), "scores", &p->score));
+        if (hl_tally_counts(&w->part[k])) HL_TRY(hl_tally_score(w->run, &w->part[k], p->score, &p->of_class, &items));
+        else for (int t = 0; t < e->targets; t++) p->score[t] = (hl_score){NAN, NAN, NAN};
+    }
     return HALO_OK;
 }
 
@@ -261,6 +262,7 @@ static halo_status score(walk *w, hl_evaluation *e)
     HL_TRY(hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->score));
     HL_GOTO(st, hl_calloc(source->ctx, (size_t)e->targets, sizeof(hl_score), "scores", &e->group_score), free_scores);
     HL_GOTO(st, fill_scores(w, e), free_scores);
+    HL_GOTO(st, fill_parts(w, e), free_scores);
     if (w->any) {
         e->items = e->groups = w->any;
         count_voxels(e, source);
@@ -271,9 +273,10 @@ free_scores:
     return st;
 }
 
-halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out)
+halo_status hl_run_evaluate(hl_run *run, hl_split split, const hl_parts *parts, hl_visit_prediction visit, void *user, hl_evaluation *out)
 {
     walk w = {.run = run, .source = run->source[split], .visit = visit, .user = user};
+    if (parts) w.parts = *parts;
     HL_BUG_UNLESS(w.source && run->eval);
     double start = hl_now();
     hl_evaluation e = {0};
@@ -331,6 +334,13 @@ void hl_evaluation_free(hl_evaluation *e)
     free(e->group_score);
     free(e->of_class);
     hl_class_metrics_destroy(e->counted);
+    for (int k = 0; k < e->parts; k++) {
+        free(e->part[k].score);
+        free(e->part[k].of_class);
+    }
+    free(e->part);
+    e->part = NULL;
+    e->parts = 0;
     e->score = e->group_score = NULL;
     e->of_class = NULL;
     e->counted = NULL;

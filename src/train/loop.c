@@ -256,7 +256,7 @@ static halo_status validate(loop *l, bool *best)
     if (!run->source[HL_VALIDATION]) return HALO_OK;
     hl_evaluation_free(&l->evaluation);
     l->validated = false;
-    halo_status st = hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, &l->evaluation);
+    halo_status st = hl_run_evaluate(run, HL_VALIDATION, NULL, NULL, NULL, &l->evaluation);
     if (st == HALO_ERR_STOPPED) return stop_in_validation(l);
     if (st != HALO_OK) return st;
     l->validated = true;

@@ -39,6 +39,8 @@ void hl_voxel_metrics_destroy(hl_voxel_metrics *m);
 void hl_voxel_metrics_add(hl_voxel_metrics *m, int64_t sample, const hl_cells *box, const float *truth, const float *prediction);
 /* Makes it that of all that any rank has added; each cell was added by one. Scores are those of one rank but for the order of sums. Collective. */
 halo_status hl_voxel_metrics_merge(hl_voxel_metrics *m, halo_context *ctx);
+/* Whether any cell was added; of class numbers, any that counts. */
+bool hl_voxel_metrics_counts(const hl_voxel_metrics *m);
 /* *samples: whole ones. */
 halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples);
 
@@ -61,6 +63,7 @@ void hl_class_metrics_destroy(hl_class_metrics *m);
 void hl_class_metrics_add(hl_class_metrics *m, int64_t sample, int64_t cells, const float *truth, const float *prediction);
 /* Makes it that of all that any rank has added; each cell was added by one. Collective. */
 halo_status hl_class_metrics_merge(hl_class_metrics *m, halo_context *ctx);
+bool hl_class_metrics_counts(const hl_class_metrics *m);
 /* One score, of_class[classes] but for names, the number of cells, those that are ignored too. */
 halo_status hl_class_metrics_score(const hl_class_metrics *m, hl_score *score, hl_class_score *of_class, double *cells);
 /* Class k in one case. */

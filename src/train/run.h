@@ -217,8 +217,22 @@ typedef struct hl_evaluation {
     hl_source *source;
     int64_t voxels; /* of each target of a sample: 1, or those of a volume, which are scored one by one; group_score is then score */
     bool own_extents, voxels_differ; /* samples are whole volumes of their own extents; whose numbers of voxels are not those of the first */
+    int parts;                       /* that samples were told apart into; 0 */
+    struct hl_part_scores *part;     /* [parts], owned */
     double seconds, samples_per_second;
 } hl_evaluation;
+
+/* Samples of a split told apart: each is in the part of_sample, from 0 to n - 1. */
+typedef struct hl_parts {
+    int n;
+    const int *of_sample; /* [samples] */
+} hl_parts;
+
+/* score [targets], of_class [classes] or NULL, as hl_evaluation has them of all; NaN and NULL where nothing of a part counts. */
+typedef struct hl_part_scores {
+    hl_score *score;
+    hl_class_score *of_class;
+} hl_part_scores;
 
 /* The prediction of a sample, in stored units: [targets] numbers, with the truth; or a box C D H W of its volumes. */
 typedef struct hl_prediction {
@@ -228,8 +242,8 @@ typedef struct hl_prediction {
 typedef halo_status (*hl_visit_prediction)(void *user, hl_source *source, const hl_prediction *p);
 
 /* Every sample of the split once; in training HALO_ERR_STOPPED, without a message, as soon as any rank wants to stop. visit (may be NULL) gets each prediction,
- * on rank 0: samples in order, volumes in boxes that together are all of one before the next. Collective; the same on all ranks. */
-halo_status hl_run_evaluate(hl_run *run, hl_split split, hl_visit_prediction visit, void *user, hl_evaluation *out);
+ * on rank 0: samples in order, volumes in boxes that together are all of one before the next. parts (may be NULL): scores of each of them, too. Collective; the same on all ranks. */
+halo_status hl_run_evaluate(hl_run *run, hl_split split, const hl_parts *parts, hl_visit_prediction visit, void *user, hl_evaluation *out);
 void hl_evaluation_free(hl_evaluation *e);
 void hl_evaluation_json(const hl_evaluation *e, hl_json *j); /* the members, into an open object */
 /* Of them alone: what each class's scores are; and each case by itself. */

@@ -198,6 +198,8 @@ halo_status hl_voxel_metrics_merge(hl_voxel_metrics *m, halo_context *ctx)
     return hl_comm_sum(ctx, &m->cells, 1);
 }
 
+bool hl_voxel_metrics_counts(const hl_voxel_metrics *m) { return m->cells > 0; }
+
 halo_status hl_voxel_metrics_score(hl_voxel_metrics *m, hl_score *score, int64_t *samples)
 {
     double *work;
