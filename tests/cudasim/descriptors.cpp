@@ -5,9 +5,8 @@
  * one; descriptors.test compares. A name that begins with "strict:" is refused by the simulated one on
  * purpose.
  */
+#include "graph_case.hpp"
 #include <cstdio>
-#include <cudnn.h>
-#include <vector>
 
 using Ints = std::vector<int>;
 
@@ -95,6 +94,105 @@ static void pool(const char *name, Ints window, Ints pad, Ints stride, Ints x)
     cudnnDestroyTensorDescriptor(t);
 }
 
+/* A graph with one call of it spoilt */
+static void graph(const char *name, GraphCase g)
+{
+    cudnnBackendDescriptor_t d;
+    line(name, g.graph(&d), {});
+    g.drop();
+}
+
+static void spoilt(const char *name, Spoil how, int what, int nth = 0, int64_t value = 0, size_t bytes = 8)
+{
+    GraphCase g;
+    g.spoil = how;
+    g.spoilt = what;
+    g.nth = nth;
+    g.value = value;
+    g.value_bytes = bytes;
+    graph(name, g);
+}
+
+/* Tensors are made in the order: between, between, y, x, w, b */
+static void graphs(void)
+{
+    GraphCase g;
+    graph("graph", g);
+    g.slope = 0.3;
+    g.type = CUDNN_DATA_HALF;
+    g.last = true;
+    graph("graph-last", g);
+    g.bias = g.relu = false;
+    graph("graph-plain", g);
+    g.y[2] = 5;
+    graph("graph-y", g);
+    g = {};
+    g.b[1] = 3;
+    graph("strict:graph-bias", g);
+    g = {};
+    g.b[2] = 4;
+    graph("strict:graph-bias-everywhere", g);
+    g = {};
+    g.w[1] = 2;
+    graph("graph-channels", g);
+    spoilt("strict:graph-no-type", dropped, CUDNN_ATTR_TENSOR_DATA_TYPE, 3);
+    spoilt("graph-no-extents", dropped, CUDNN_ATTR_TENSOR_DIMENSIONS, 3);
+    spoilt("graph-no-strides", dropped, CUDNN_ATTR_TENSOR_STRIDES, 3);
+    spoilt("strict:graph-no-id", dropped, CUDNN_ATTR_TENSOR_UNIQUE_ID, 3);
+    spoilt("graph-no-align", dropped, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 3);
+    spoilt("strict:graph-align-12", other_value, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 3, 12);
+    spoilt("graph-align-0", other_value, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 3, 0);
+    spoilt("graph-few-strides", one_less, CUDNN_ATTR_TENSOR_STRIDES, 3);
+    spoilt("graph-strides-type", wrong_type, CUDNN_ATTR_TENSOR_STRIDES, 3);
+    spoilt("graph-no-extent", other_value, CUDNN_ATTR_TENSOR_DIMENSIONS, 3, 0);
+    spoilt("strict:graph-same-id", other_value, CUDNN_ATTR_TENSOR_UNIQUE_ID, 4, 'x');
+    spoilt("strict:graph-memory-between", other_value, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0, 0, 1);
+    spoilt("strict:graph-y-virtual", other_value, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 2, 1, 1);
+    spoilt("graph-unfinished-tensor", unfinished, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 3);
+    spoilt("graph-unfinished-window", unfinished, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    spoilt("strict:graph-unfinished-relu", unfinished, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 1);
+    spoilt("graph-unfinished-operation", unfinished, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 1);
+    spoilt("graph-finished-twice", twice, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 3);
+    spoilt("graph-no-pad", dropped, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+    spoilt("graph-few-pads", one_less, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+    spoilt("graph-negative-pad", other_value, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0, -1);
+    spoilt("graph-no-stride", other_value, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 0, 0);
+    spoilt("strict:graph-no-mode", dropped, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+    spoilt("strict:graph-no-sums", dropped, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+    spoilt("strict:graph-no-alpha", dropped, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+    spoilt("graph-alpha-type", wrong_type, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+    spoilt("graph-no-x", dropped, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+    spoilt("graph-no-window", dropped, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+    spoilt("graph-no-pointwise-mode", dropped, CUDNN_ATTR_POINTWISE_MODE, 1);
+    spoilt("strict:graph-no-precision", dropped, CUDNN_ATTR_POINTWISE_MATH_PREC, 1);
+    spoilt("graph-slope-type", wrong_type, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE);
+    spoilt("graph-no-bias", dropped, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    spoilt("graph-no-relu-y", dropped, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, 1);
+    spoilt("graph-no-operations", dropped, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    spoilt("strict:graph-relu-left-out", one_less, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+}
+
+/* Addresses without a device: nobody looks at them yet */
+static void pack(const char *name, Spoil how, int what)
+{
+    GraphCase g;
+    cudnnBackendDescriptor_t d;
+    const int64_t id[3] = {'x', 'w', 'y'};
+    char memory[64];
+    void *address[3] = {memory, memory + 16, memory + 32}, *scratch = memory + 48;
+    g.spoil = how;
+    g.spoilt = what;
+    cudnnStatus_t s = g.create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &d);
+    if (!s) s = g.set(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, id);
+    if (!s) s = g.set(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, address);
+    if (!s) s = g.set(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
+    if (!s) s = g.finish(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, d);
+    if (!s && how == right && what)
+        s = g.set(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
+    line(name, s, {});
+    g.drop();
+}
+
 int main(void)
 {
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
@@ -132,5 +230,13 @@ int main(void)
     pool("pool-2d", {3, 2}, {1, 0}, {1, 2}, {2, 3, 9, 10});
     pool("pool-no-window", {3, 0, 3}, {1, 0, 1}, {2, 2, 2}, {2, 3, 8, 9, 10});
     pool("strict:pool-wide-pad", {2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 3, 8, 9, 10});
+    graphs();
+    pack("pack", right, 0);
+    pack("pack-changed-after", right, 1);
+    pack("pack-no-ids", dropped, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    pack("pack-few-addresses", one_less, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    pack("pack-no-addresses", dropped, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    pack("strict:pack-no-workspace", dropped, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    pack("pack-address-type", wrong_type, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     return 0;
 }

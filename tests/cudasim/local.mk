@@ -8,7 +8,7 @@ check_LTLIBRARIES =
 cudasim_cppflags = -I$(top_srcdir)/tests/cudasim -I$(top_srcdir) -I$(top_srcdir)/src -I$(top_srcdir)/include $(CUDASIM_CPPFLAGS)
 cudasim_cxxflags = $(CUDASIM_CXXFLAGS) $(HALO_MAP_CFLAGS) $(HALO_SANITIZER_CFLAGS)
 cudasim_programs = tests/cudasim/planted.test tests/cudasim/streams.test tests/cudasim/graphs.test tests/cudasim/kernels.test \
-	tests/cudasim/layers.test tests/cudasim/pools.test tests/cudasim/ranks.test
+	tests/cudasim/layers.test tests/cudasim/fused.test tests/cudasim/pools.test tests/cudasim/ranks.test
 
 if CUDASIM
 check_LTLIBRARIES += tests/cudasim/libcudasim.la tests/cudasim/halo_cuda.la tests/cudasim/aware_mpi.la
@@ -62,16 +62,20 @@ tests_cudasim_layers_test_SOURCES = tests/cudasim/layers.cpp tests/cudasim/check
 tests_cudasim_layers_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_layers_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_layers_test_LDADD = tests/cudasim/libcudasim.la
+tests_cudasim_fused_test_SOURCES = tests/cudasim/fused.cpp tests/cudasim/graph_case.hpp tests/cudasim/check.hpp tests/cudasim/tensor.hpp
+tests_cudasim_fused_test_CPPFLAGS = $(cudasim_cppflags)
+tests_cudasim_fused_test_CXXFLAGS = $(cudasim_cxxflags)
+tests_cudasim_fused_test_LDADD = tests/cudasim/libcudasim.la
 tests_cudasim_ranks_test_SOURCES = tests/cudasim/ranks.cpp tests/cudasim/check.hpp
 tests_cudasim_ranks_test_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_ranks_test_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_ranks_test_LDADD = tests/cudasim/libcudasim.la
 
-tests_cudasim_descriptors_sim_SOURCES = tests/cudasim/descriptors.cpp
+tests_cudasim_descriptors_sim_SOURCES = tests/cudasim/descriptors.cpp tests/cudasim/graph_case.hpp
 tests_cudasim_descriptors_sim_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_descriptors_sim_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_descriptors_sim_LDADD = tests/cudasim/libcudasim.la
-tests_cudasim_descriptors_real_SOURCES = tests/cudasim/descriptors.cpp
+tests_cudasim_descriptors_real_SOURCES = tests/cudasim/descriptors.cpp tests/cudasim/graph_case.hpp
 tests_cudasim_descriptors_real_CPPFLAGS = $(cudasim_cppflags)
 tests_cudasim_descriptors_real_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_descriptors_real_LDADD = $(CUDA_LIBS)
