@@ -77,16 +77,31 @@ static uint64_t hash_of(const char *name)
     return h ^ h >> 33;
 }
 
-/* The case without ending and /sub-volume; where samples have groups, of halo's own files for one, and no rule is given the group. */
+/* "sub-07" of data/sub-07/ses-b/ct.nii.gz or sub-07_ses-b_ct.nii.gz, as the brain imaging data structure (BIDS) names patients; false: no such part. */
+static bool bids_patient(const char *path, char *out, size_t size)
+{
+    const char *at = path;
+    while (strncmp(at, "sub-", 4) != 0 || strcspn(at + 4, "/_.") == 0) {
+        at = strchr(at, '/');
+        if (!at) return false;
+        at++;
+    }
+    snprintf(out, size, "%.*s", (int)(4 + strcspn(at + 4, "/_.")), at);
+    return true;
+}
+
+/* The case without ending and /sub-volume. Without a rule: the patient that its path names, or, where samples have groups, as those of halo's own files, the group. */
 static void name_of(hl_source *s, int64_t sample, const char *until, bool *cut, patient *p)
 {
     char id[512];
     s->ops->id_of(s, sample, id, sizeof(id));
     if (!*until && (s->info.groups < s->info.samples || strcmp(s->ops->name, "halo") == 0)) snprintf(id, sizeof(id), "group %" PRId64, s->ops->group_of(s, sample));
+    const char *path = s->ops->image_of ? s->ops->image_of(s, sample) : NULL;
     char *slash = strrchr(id, '/'), *text = NULL;
+    bool bids = !*until && bids_patient(path ? path : id, p->name, sizeof(p->name));
     if (slash) *slash = '\0';
-    if (hl_is_nifti(id)) hl_nifti_case(id, p->name, sizeof(p->name));
-    else snprintf(p->name, sizeof(p->name), "%s", id);
+    if (!bids && hl_is_nifti(id)) hl_nifti_case(id, p->name, sizeof(p->name));
+    else if (!bids) snprintf(p->name, sizeof(p->name), "%s", id);
     if (*until && (text = strstr(p->name, until)) && text > p->name) *text = '\0';
     *cut = *cut || text;
     p->hash = hash_of(p->name);

@@ -10,7 +10,7 @@ halo_status hl_subset_open(hl_source *all, const int64_t *sample, int64_t n, con
 
 typedef struct hl_folds {
     int64_t count, use;  /* patients are dealt into `count` folds; the samples of fold `use` are held out */
-    const char *patient; /* a patient is a case's name up to this text; empty: every case is one of its own, or each group of a file that has groups */
+    const char *patient; /* a patient is a case's name up to this text; empty: the sub-NAME of its path, else every case is one of its own, or each group of a file that has groups */
 } hl_folds;
 
 /*

@@ -85,7 +85,7 @@ static const hl_key table[] = {
         .help = "cross-validation: the patients of data.train are dealt into so many folds by their names, and those of one are the validation data: {count: 5, use: 0}"),
     KEY("data.folds.use", HL_SETTING_INT, data.folds.use, .fallback = "0", .low = 0, .high = 1e6, .help = "which fold is held out, from 0"),
     KEY("data.folds.patient", HL_SETTING_TEXT, data.folds.patient, .fallback = "none", .none = "none",
-        .help = "a patient is a case's name up to this text, such as _ of p07_scan2; none: each case is a patient, or each group of a file that has groups"),
+        .help = "a patient is a case's name up to this text, such as _ of p07_scan2; none: sub-NAME where paths have it (BIDS), else each case is a patient, or each group of a file that has groups"),
     KEY("data.format", HL_SETTING_TEXT, data.format, .fallback = "auto",
         .help = "auto, cosmouniverse (one file per universe: full, unitPar), halo (x, y) or arrays (any HDF5, NPY, NPZ or NIfTI files: see data.x)"),
     KEY("data.crop", HL_SETTING_SIZE, data.crop, .fallback = "none", .none = "none", .low = 1, .high = MOST,
