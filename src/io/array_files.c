@@ -121,6 +121,26 @@ bool hl_array_files_order_is_plain(const hl_files *f, const char **before, const
     return true;
 }
 
+static bool has_pair(const char *path, const hl_files *with)
+{
+    if (!hl_is_nifti(path)) return true;
+    for (int64_t i = 0; i < with->count; i++)
+        if (!hl_is_nifti(with->path[i]) || hl_nifti_same_case(path, with->path[i])) return true;
+    return false;
+}
+
+void hl_files_add_unpaired(const hl_files *files, const char *what, const hl_files *with, hl_str *text)
+{
+    const int64_t named = 3;
+    int64_t n = 0;
+    for (int64_t i = 0; i < files->count; i++) {
+        if (has_pair(files->path[i], with) || ++n > named) continue;
+        if (n == 1) hl_str_addf(text, "; no %s for ", what);
+        hl_str_addf(text, "%s'%s'", n > 1 ? ", " : "", hl_base_name(files->path[i]));
+    }
+    if (n > named) hl_str_addf(text, " and %" PRId64 " other%s", n - named, HL_S(n - named));
+}
+
 /* ------------------------------------------------------------------------------------------------------- open arrays */
 
 void hl_array_set_init(hl_array_set *s, halo_context *ctx, const char *name, hl_read_count *count)

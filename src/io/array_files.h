@@ -15,6 +15,9 @@ const char *hl_files_deciding(const hl_files *files);
 /* Whether the order by name and that by number are the same. False: *before comes before *after by name alone. */
 bool hl_array_files_order_is_plain(const hl_files *files, const char **before, const char **after);
 
+/* Appends "; no WHAT for 'a.nii', 'b.nii' and 3 others": the images of which nothing in `with` is the same case. Nothing where each has one, or files are no NIfTI images. */
+void hl_files_add_unpaired(const hl_files *files, const char *what, const hl_files *with, hl_str *text);
+
 typedef struct hl_array_slot {
     int64_t file; /* index, of part k of a file that many times the files later; -1: free */
     uint64_t used;

@@ -363,7 +363,7 @@ static halo_status check_extents(const array_source *a)
     return HALO_OK;
 }
 
-static halo_status check_y_rows(const array_source *a)
+static halo_status check_y_rows(const array_source *a, bool known)
 {
     const hl_array_set *x = &a->x, *y = &a->of_y;
     bool together = x->files.count == y->files.count;
@@ -373,10 +373,15 @@ static halo_status check_y_rows(const array_source *a)
             return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s': 'data.x' has %" PRId64 " samples, 'data.y' %" PRId64, x->files.path[f], x->first[f + 1] - x->first[f], y->first[f + 1] - y->first[f]);
     if (have == a->rows) {
         HL_TRY(x->varied ? check_extents(a) : check_cases(a));
-        return check_places(a);
+        return known ? HALO_OK : check_places(a);
     }
-    return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'data.y' has %" PRId64 " sample%s in %" PRId64 " file%s from '%s' on, 'data.x' has %" PRId64, have, HL_S(have), y->files.count,
-                   HL_S(y->files.count), y->files.path[0], a->rows);
+    hl_str lonely = {0};
+    hl_files_add_unpaired(&x->files, "mask", &y->files, &lonely);
+    hl_files_add_unpaired(&y->files, "image", &x->files, &lonely);
+    halo_status st = hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'data.y' has %" PRId64 " sample%s in %" PRId64 " file%s from '%s' on, 'data.x' has %" PRId64 "%s", have, HL_S(have), y->files.count,
+                             HL_S(y->files.count), y->files.path[0], a->rows, lonely.s ? lonely.s : "");
+    hl_str_free(&lonely);
+    return st;
 }
 
 /* All of one file's y to its rows of the table. */
@@ -465,7 +470,7 @@ static halo_status open_y(array_source *a, const hl_source_options *o)
     if (st != HALO_OK) return o->label ? HALO_OK : st;
     HL_TRY(set_y_axes(a, o, y));
     HL_TRY(hl_array_set_scan(&a->of_y));
-    HL_TRY(check_y_rows(a));
+    HL_TRY(check_y_rows(a, o->array->same));
     const hl_axes *axes = &a->of_y.axes;
     return has_axis(axes, 'd') || has_axis(axes, 'h') || has_axis(axes, 'w') ? take_volumes(a, o) : take_numbers(a, o);
 }
@@ -520,7 +525,7 @@ static halo_status open_first(array_source *a, const hl_source_options *o)
     HL_TRY(hl_source_fit(&a->base, o, array->path, shape, a->x.view.ext[1], a->x.view.ext + 2, &a->crops));
     info->dtype = a->x.mixed ? HALO_F32 : hl_number_dtype(array->type);
     info->whole_periodic = o->array->periodic && a->crops.count == 1 && memcmp(a->crops.ext, a->crops.box, sizeof(a->crops.ext)) == 0;
-    if (array->whole)
+    if (array->whole && !o->array->hinted)
         HL_INFO(a->base.ctx, "%s is deflated: it is inflated into memory as a whole (%" PRId64 " bytes) for each %s that is read from it; %s",
                 hl_array_title(array, title, sizeof(title)), array->bytes, has_axis(&a->x.axes, 'n') ? "sample" : "file",
                 array->order ? "'halo convert nifti' makes a file that is read in parts" : "numpy.savez leaves arrays as they are");

@@ -108,6 +108,7 @@ typedef struct hl_array_options {
     const hl_target *like;  /* [likes] of the training data: ranges that are measured are theirs, by name; NULL: measured here */
     int likes;
     int64_t expect[4];      /* C D H W that the network takes, for errors; 0: any */
+    bool hinted, same;      /* what there is to say of files of this kind was said; of these very files, which were looked at before */
 } hl_array_options;
 
 typedef enum hl_file_order { HL_ORDER_AUTO = 0, HL_ORDER_NAME, HL_ORDER_NUMBER } hl_file_order;

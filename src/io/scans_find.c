@@ -78,8 +78,13 @@ static halo_status find_both(hl_scans *s, const hl_files *images, const hl_files
     s->channels = 1;
     if (masks && masks->count != images->count) s->channels = hl_scans_channels(images->path, images->count);
     if (!masks || masks->count * s->channels == images->count) return pair_up(s, images, masks);
-    return hl_fail(s->ctx, HALO_ERR_SHAPE, "%" PRId64 " image%s from '%s' on and %" PRId64 " mask%s from '%s' on: each image, or each CASE_0000, CASE_0001 ..., needs one", images->count,
-                   HL_S(images->count), images->path[0], masks->count, HL_S(masks->count), masks->path[0]);
+    hl_str lonely = {0};
+    hl_files_add_unpaired(images, "mask", masks, &lonely);
+    hl_files_add_unpaired(masks, "image", images, &lonely);
+    halo_status st = hl_fail(s->ctx, HALO_ERR_SHAPE, "%" PRId64 " image%s from '%s' on and %" PRId64 " mask%s from '%s' on: each image, or each CASE_0000, CASE_0001 ..., needs one%s", images->count,
+                             HL_S(images->count), images->path[0], masks->count, HL_S(masks->count), masks->path[0], lonely.s ? lonely.s : "");
+    hl_str_free(&lonely);
+    return st;
 }
 
 halo_status hl_scans_find(halo_context *ctx, const char *images, const char *masks, hl_scans *out)
@@ -131,19 +136,36 @@ static halo_status take_description(hl_scans *s, const char *file, const hl_yaml
     return hl_fail(s->ctx, HALO_ERR_UNSUPPORTED, "'%s': its images end in '%s', halo reads .nii and .nii.gz", file, ending);
 }
 
+static halo_status channel_path(const hl_scans *s, const char *directory, const char *id, int channel, const char *ending, char **path)
+{
+    hl_str text = {0};
+    hl_str_addf(&text, "%s/imagesTr/%s_%04d%s", directory, id, channel, ending);
+    if (text.failed) return hl_fail(s->ctx, HALO_ERR_NOMEM, "out of memory: a file name");
+    *path = text.s;
+    return HALO_OK;
+}
+
+/* A channel that dataset.json does not name would be left out without a word. */
+static halo_status check_more(const hl_scans *s, const char *directory, const char *id, const char *ending)
+{
+    char *path = NULL;
+    HL_TRY(channel_path(s, directory, id, s->channels, ending, &path));
+    halo_status st = hl_file_exists(path) ? hl_fail(s->ctx, HALO_ERR_FORMAT, "'%s' is channel %d, but 'channel_names' of dataset.json has %d", path, s->channels, s->channels) : HALO_OK;
+    free(path);
+    return st;
+}
+
 static halo_status add_labelled(hl_scans *s, const char *directory, const char *mask, const char *ending)
 {
     char id[256];
     hl_nifti_case(mask, id, sizeof(id));
     HL_TRY(add_case(s, id, mask));
     for (int c = 0; c < s->channels; c++) {
-        hl_str path = {0};
-        hl_str_addf(&path, "%s/imagesTr/%s_%04d%s", directory, id, c, ending);
-        if (path.failed) return hl_fail(s->ctx, HALO_ERR_NOMEM, "out of memory: a file name");
-        s->item[s->count - 1].image[c] = path.s;
-        if (!hl_file_exists(path.s)) return hl_fail(s->ctx, HALO_ERR_IO, "'%s' is missing: '%s' is its mask", path.s, mask);
+        char **path = &s->item[s->count - 1].image[c];
+        HL_TRY(channel_path(s, directory, id, c, ending, path));
+        if (!hl_file_exists(*path)) return hl_fail(s->ctx, HALO_ERR_IO, "'%s' is missing: '%s' is its mask", *path, mask);
     }
-    return HALO_OK;
+    return check_more(s, directory, id, ending);
 }
 
 static halo_status describe(hl_scans *s, const char *directory, char *ending, size_t size)

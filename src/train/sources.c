@@ -36,7 +36,7 @@ static const char *path_of(const hl_settings *set, hl_split split)
 }
 
 /* With data.split, the universes [first, first + count) of data.train that belong to a split; all of them otherwise. */
-static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o)
+static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o, hl_array_options *array)
 {
     const hl_words *w = &run->set.data.split;
     double before = 0;
@@ -46,6 +46,7 @@ static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o
     HL_TRY(hl_source_open(run->ctx, o, &whole));
     int64_t groups = whole->info.groups;
     hl_source_close(whole);
+    array->hinted = array->same = true;
     for (int i = 0; i < (int)split && i < w->n; i++) before += strtod(w->word[i], NULL);
     double share = (int)split < w->n ? strtod(w->word[split], NULL) : 0;
     o->group_first = (int64_t)floor(before * (double)groups + 0.5);
@@ -107,7 +108,9 @@ static halo_status open_source(hl_run *run, hl_split split)
     o.channels = first ? first->info.ext[0] : set->channels > 0 ? set->channels : 0;
     o.outputs = first ? first->info.targets : set->outputs > 0 && !hl_run_of_classes(set) ? set->outputs : 0;
     if (o.synthetic || set->label) HL_TRY(sizes_of_network(run, &o));
-    HL_TRY(split_range(run, split, &o));
+    array.hinted = first != NULL;
+    array.same = first && (folded(set, split) || !*o.path); /* out of data.train, as its own */
+    HL_TRY(split_range(run, split, &o, &array));
     HL_TRY(hl_source_open(run->ctx, &o, &run->source[split]));
     return take_fold(run, split);
 }

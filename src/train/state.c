@@ -203,8 +203,8 @@ static halo_status compare_networks(hl_run *run, const char *path, const char *t
     while (*theirs && *ours) {
         size_t na = strcspn(theirs, "\n"), nb = strcspn(ours, "\n");
         if (na != nb || strncmp(theirs, ours, na) != 0)
-            return hl_fail(run->ctx, HALO_ERR_SHAPE, "checkpoint '%s' is of another network: it has '%.*s' where this one has '%.*s'", path, (int)na,
-                           theirs, (int)nb, ours);
+            return hl_fail(run->ctx, HALO_ERR_SHAPE, "checkpoint '%s' is of another network: it has '%.*s' where this one has '%.*s'%s", path, (int)na,
+                           theirs, (int)nb, ours, hl_run_patches(&run->set) && strncmp(ours, "input:", 6) == 0 ? ", which is 'data.patch'" : "");
         theirs += na + (theirs[na] == '\n');
         ours += nb + (ours[nb] == '\n');
     }
