@@ -5,23 +5,17 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "comm/mpi_calls.h"
+#include "comm/thread.h"
 #include "tensor/operand.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 
 /* ----------------------------------------------------------------------------------------------------- the exchanger */
 
-/* Signals are for the caller's threads. */
 static halo_status start_thread(hl_exchanger *e)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&e->thread, NULL, hl_exchanger_thread, e);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (code != 0) return hl_fail(e->ctx, HALO_ERR_SYSTEM, "cannot make a thread: %s", strerror(code));
+    HL_TRY(hl_thread_start(e->ctx, hl_exchanger_thread, e, &e->thread));
     e->threaded = true;
     return HALO_OK;
 }

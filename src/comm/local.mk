@@ -29,6 +29,7 @@ libhalo_core_la_SOURCES += \
 	src/comm/redistribute.c src/comm/redistribute.h \
 	src/comm/region.c src/comm/region.h \
 	src/comm/team.c src/comm/team.h \
+	src/comm/thread.c src/comm/thread.h \
 	src/comm/transport.c src/comm/transport.h \
 	src/comm/transport_mpi.c \
 	src/comm/trace_save.c \

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "comm/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 
 enum { HL_SEGMENT = 65536 };
@@ -86,15 +86,9 @@ static halo_status make_parts(hl_reducer *r)
     return hl_stall_create(r->ctx, r->transport, r->groups, &r->stall);
 }
 
-/* Signals are for the caller's threads. */
 static halo_status start_thread(hl_reducer *r)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&r->thread, NULL, hl_reducer_thread, r);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (code != 0) return hl_fail(r->ctx, HALO_ERR_SYSTEM, "cannot make a thread: %s", strerror(code));
+    HL_TRY(hl_thread_start(r->ctx, hl_reducer_thread, r, &r->thread));
     r->threaded = true;
     return HALO_OK;
 }

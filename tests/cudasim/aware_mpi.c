@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHOWN __attribute__((visibility("default")))
+
 static const cudasim_lender *lender;
 
-void cudasim_borrower(const cudasim_lender *l) { lender = l; }
+SHOWN void cudasim_borrower(const cudasim_lender *l) { lender = l; }
 
-int MPIX_Query_cuda_support(void);
+SHOWN int MPIX_Query_cuda_support(void);
 int MPIX_Query_cuda_support(void)
 {
     const char *text = getenv("CUDASIM_AWARE");
