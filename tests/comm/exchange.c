@@ -306,6 +306,31 @@ static void ring(int64_t n)
     free(to);
 }
 
+/* From run to run, where the caller packs and unpacks: what has left may be overwritten, and not before. */
+static void runs(int64_t n)
+{
+    int next = (ctx->rank + 1) % ctx->ranks, last = (ctx->rank + ctx->ranks - 1) % ctx->ranks;
+    double *from = check_alloc(n, 8), *to = check_alloc(n, 8), bad = 0;
+    hl_message m[] = {{.send = true, .peer = next, .region = {.run = n, .count = {1, 1, 1, 1, 1}}, .run = from},
+                      {.peer = last, .region = {.run = n, .count = {1, 1, 1, 1, 1}}, .run = to}};
+    hl_exchange_stats stats;
+    hl_exchange *x;
+    check_status(ctx, hl_exchange_create(ctx, HALO_F64, m, ctx->ranks > 1 ? 2 : 0, &x), "exchange");
+    for (int run = 0; run < 4; run++) {
+        check_status(ctx, hl_exchange_settle(x), "settle");
+        for (int64_t i = 0; i < n; i++) from[i] = (double)(i + ctx->rank * 3 + run);
+        check_status(ctx, hl_exchange_start(x, NULL, NULL), "start");
+        check_status(ctx, hl_exchange_finish(x), "finish");
+        for (int64_t i = 0; i < n && ctx->ranks > 1; i++) bad += to[i] != (double)(i + last * 3 + run);
+    }
+    hl_exchange_stats_get(x, &stats, false);
+    hl_exchange_destroy(x);
+    claim(bad == 0, "messages from run to run, neither packed nor unpacked", (double)n);
+    claim(stats.runs == 4 && stats.bytes == (ctx->ranks > 1 ? 4 * 8 * n : 0), "and their bytes are counted", (double)stats.bytes);
+    free(from);
+    free(to);
+}
+
 static void mistakes(void)
 {
     hl_message m[] = {{.send = true, .peer = 0, .region = {.run = 3, .count = {1, 1, 1, 1, 1}}}, {.peer = 0, .region = {.run = 4, .count = {1, 1, 1, 1, 1}}}};
@@ -451,6 +476,8 @@ int main(int argc, char **argv)
     adjoint(15);
     ring(100);
     ring(300000);
+    runs(50);
+    runs(200000);
     mistakes();
     teams();
     hooked("HALO_TEST_COUNT_LIMIT", "200", 5);
