@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/context.h"
 #include "base/topology.h"
+#include "comm/comm.h"
 
 static void machine(hl_invocation *inv, hl_str *t, hl_json *j)
 {
@@ -47,6 +48,19 @@ static void backend(hl_invocation *inv, const halo_backend *b, hl_str *t, hl_jso
     hl_json_end_object(j);
 }
 
+/* Asked before it is started: some MPIs know only afterwards. */
+static void mpi(hl_str *t, hl_json *j)
+{
+    static const char *const words[] = {"cannot be asked whether it takes addresses of CUDA's device memory", "says that it takes no addresses of CUDA's device memory",
+                                        "takes addresses of CUDA's device memory"};
+    char library[256];
+    const int cuda = hl_comm_says_cuda();
+    hl_comm_library(library, sizeof(library));
+    hl_str_addf(t, "mpi       %s; %s\n", library, words[cuda + 1]);
+    hl_json_string(j, "mpi", library);
+    if (cuda >= 0) hl_json_bool(j, "mpi_cuda", cuda == 1);
+}
+
 /* The threads beside those that compute are never bound: they run for moments, on whatever core has one to spare. */
 static void helpers(hl_str *t, hl_json *j)
 {
@@ -83,6 +97,7 @@ static int doctor(hl_invocation *inv)
     hl_json_array(&j, "backends");
     for (const halo_backend *const *b = hl_backends(); *b; b++) backend(inv, *b, &t, &j);
     hl_json_end_array(&j);
+    mpi(&t, &j);
     helpers(&t, &j);
     advice(&t, &j);
     hl_json_end_object(&j);
@@ -96,7 +111,7 @@ const hl_command hl_command_doctor = {
     .name = "doctor",
     .synopsis = "",
     .summary = "say what this machine and this build offer",
-    .details = "Prints the version and libraries of this build, cores and memory allowed to this process, each backend and whether it works here, and "
+    .details = "Prints the version and libraries of this build, cores and memory allowed to this process, each backend and whether it works here, whether MPI takes a GPU's memory, and "
                "advice where settings disagree.",
     .most = 0,
     .json = true,
