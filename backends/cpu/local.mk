@@ -31,6 +31,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/dice.c \
 	backends/cpu/bind.c \
 	backends/cpu/cpu.h \
+	backends/cpu/decide.c \
 	backends/cpu/device.c \
 	backends/cpu/dropout.c \
 	backends/cpu/isa.c \

@@ -36,6 +36,7 @@ static int update_candidates(halo_device *dev, const halo_op_desc *d, halo_candi
     int64_t n = hl_operand_box_elements(&d->t[HALO_WT]);
     if (hl_operand_box_elements(&d->t[HALO_DW]) != n) return 0;
     if (d->update.larc != HALO_LARC_OFF && (d->t[HALO_STAT].dtype != HALO_F64 || d->t[HALO_STAT2].dtype != HALO_F64)) return 0;
+    if (hl_has(d, HALO_NUM) && (d->t[HALO_NUM].dtype != HALO_F64 || hl_operand_box_elements(&d->t[HALO_NUM]) != HALO_NUMBERS)) return 0;
     return hl_cpu_pointwise(dev, "cpu", n, out);
 }
 
@@ -68,10 +69,11 @@ static double larc_factor(const halo_update_params *u, double w2, double g2)
     return u->larc == HALO_LARC_CLIP ? fmin(local, 1) : local;
 }
 
-static hl_update_kern constants(const halo_update_params *u, const halo_step_record *r, const double *stat, const double *stat2)
+static hl_update_kern constants(const halo_update_params *u, const halo_step_record *r, double factor, const double *stat, const double *stat2)
 {
-    double lr = r->lr * u->lr_factor, scale = r->grad_scale, t = (double)r->t;
-    if (u->larc != HALO_LARC_OFF) scale *= larc_factor(u, stat2[0], stat[0] * r->grad_scale * r->grad_scale);
+    const double given = r->grad_scale * factor;
+    double lr = r->lr * u->lr_factor, scale = given, t = (double)r->t;
+    if (u->larc != HALO_LARC_OFF) scale *= larc_factor(u, stat2[0], stat[0] * given * given);
     return (hl_update_kern){
         .kind = u->kind,
         .scale = (float)scale,
@@ -105,10 +107,11 @@ static halo_status update_do(halo_plan *plan, const halo_op_args *args)
 {
     const update_plan *p = (const update_plan *)plan;
     const halo_op_desc *d = &p->super.d;
-    if (args->record->skip) return HALO_OK;
+    const double *number = hl_has(d, HALO_NUM) ? HL_BOX(double, &d->t[HALO_NUM], args->ptr[HALO_NUM]) : NULL;
+    if (number && number[HALO_NUM_SKIP] != 0) return HALO_OK;
     const double *stat = hl_has(d, HALO_STAT) ? HL_BOX(double, &d->t[HALO_STAT], args->ptr[HALO_STAT]) : NULL;
     double *stat2 = hl_has(d, HALO_STAT2) ? HL_BOX(double, &d->t[HALO_STAT2], args->ptr[HALO_STAT2]) : NULL, sum = 0;
-    update_run r = {.p = p, .u = constants(&d->update, args->record, stat, stat2)};
+    update_run r = {.p = p, .u = constants(&d->update, args->record, number ? number[HALO_NUM_FACTOR] : 1, stat, stat2)};
     r.w = vector(d, args, HALO_WT);
     r.g = vector(d, args, HALO_DW);
     r.m = vector(d, args, HALO_M1);

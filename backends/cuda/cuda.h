@@ -92,11 +92,19 @@ halo_status hl_cuda_download(halo_device *dev, const halo_operand *op, const voi
 halo_status hl_cuda_stages_make(hl_cuda_device *dev);
 void hl_cuda_stages_free(hl_cuda_device *dev);
 
-/* link.c: link_id, link, link_sum, link_move, unlink of halo_device_ops, with NCCL; ", NCCL 2.28.9", or nothing without. */
+/* queue.c: queue, unqueue, follow of halo_device_ops; the stream of a queue, `compute` for NULL. */
+halo_status hl_cuda_queue(halo_device *dev, halo_queue **queue);
+void hl_cuda_unqueue(halo_device *dev, halo_queue *queue);
+halo_status hl_cuda_queue_follow(halo_device *dev, halo_queue *later, halo_queue *sooner);
+cudaStream_t hl_cuda_stream(const hl_cuda_device *dev, const halo_queue *queue);
+
+/* link.c: link_id, link, link_sum, link_scatter, link_gather, link_move, unlink of halo_device_ops, with NCCL; ", NCCL 2.28.9", or nothing without. */
 halo_status hl_cuda_link_id(halo_device *dev, unsigned char id[HALO_LINK_ID]);
 halo_status hl_cuda_link(halo_device *dev, const unsigned char id[HALO_LINK_ID], int size, int rank, halo_link **link);
-halo_status hl_cuda_link_sum(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n);
-halo_status hl_cuda_link_move(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n);
+halo_status hl_cuda_link_sum(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+halo_status hl_cuda_link_scatter(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+halo_status hl_cuda_link_gather(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+halo_status hl_cuda_link_move(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n, halo_queue *queue);
 void hl_cuda_unlink(halo_device *dev, halo_link *link);
 void hl_cuda_nccl_version(char *out, size_t size);
 
@@ -161,7 +169,7 @@ extern const halo_op_class hl_cuda_norm_stats, hl_cuda_norm_apply, hl_cuda_norm_
 extern const halo_op_class hl_cuda_act_fwd, hl_cuda_act_bwd, hl_cuda_add, hl_cuda_dropout;
 extern const halo_op_class hl_cuda_copy, hl_cuda_cast, hl_cuda_margin, hl_cuda_flatten, hl_cuda_unflatten;
 extern const halo_op_class hl_cuda_linear_fwd, hl_cuda_linear_bwd_data, hl_cuda_linear_bwd_weights;
-extern const halo_op_class hl_cuda_loss, hl_cuda_loss_sums_class, hl_cuda_sumsq, hl_cuda_update;
+extern const halo_op_class hl_cuda_loss, hl_cuda_loss_sums_class, hl_cuda_sumsq, hl_cuda_decide, hl_cuda_update;
 extern const halo_op_class hl_cuda_upsample_fwd, hl_cuda_upsample_bwd;
 
 /* Between two boxes of equal extents, any types and layouts (copy.c). */

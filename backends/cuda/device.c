@@ -106,6 +106,7 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_UPSAMPLE_FWD] = &hl_cuda_upsample_fwd,
     [HALO_OP_UPSAMPLE_BWD] = &hl_cuda_upsample_bwd,
     [HALO_OP_SUMSQ] = &hl_cuda_sumsq,
+    [HALO_OP_DECIDE] = &hl_cuda_decide,
     [HALO_OP_UPDATE] = &hl_cuda_update,
     [HALO_OP_CAST] = &hl_cuda_cast,
     [HALO_OP_BIAS_BWD] = &hl_cuda_bias_bwd,
@@ -174,10 +175,15 @@ static const halo_device_ops device_ops = {
     .stop = hl_cuda_record_end,
     .replay = hl_cuda_replay,
     .forget = hl_cuda_forget,
+    .queue = hl_cuda_queue,
+    .unqueue = hl_cuda_unqueue,
+    .follow = hl_cuda_queue_follow,
 #ifdef HL_HAVE_NCCL
     .link_id = hl_cuda_link_id,
     .link = hl_cuda_link,
     .link_sum = hl_cuda_link_sum,
+    .link_scatter = hl_cuda_link_scatter,
+    .link_gather = hl_cuda_link_gather,
     .link_move = hl_cuda_link_move,
     .unlink = hl_cuda_unlink,
 #endif

@@ -142,9 +142,12 @@ typedef struct hl_upsampling {
 cudaError_t hl_cuda_upsample_forward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *x, void *y);
 cudaError_t hl_cuda_upsample_backward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *dy, void *dx, int accumulate);
 
-/* update.cu. scratch: HL_UPDATE_CONSTANTS floats, then `blocks` doubles */
+/* decide.cu: norms [tensors][3] */
+cudaError_t hl_cuda_decide_step(cudaStream_t stream, int64_t tensors, double clip, const double *norms, double *number, const halo_step_record *record);
+
+/* update.cu. number may be NULL. scratch: HL_UPDATE_CONSTANTS floats, then `blocks` doubles */
 enum { HL_UPDATE_CONSTANTS = 16, HL_UPDATE_BLOCKS = 1024 };
-cudaError_t hl_cuda_update_weights(cudaStream_t stream, const halo_update_params *u, int64_t n, float *w, const float *g, float *m1, float *m2, const double *stat, double *stat2,
+cudaError_t hl_cuda_update_weights(cudaStream_t stream, const halo_update_params *u, int64_t n, float *w, const float *g, float *m1, float *m2, const double *number, const double *stat, double *stat2,
                                    void *scratch, const halo_step_record *record);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link.c -- NCCL: sums over the ranks' devices and messages between them, without the host. Both go on `compute`, in the order of operations, so nothing waits
+ * link.c -- NCCL: sums over the ranks' devices and messages between them, without the host. Both go on a stream, in the order of operations, so nothing waits
  * for anything that the stream does not say. Ranks need a device each: NCCL refuses two on one.
  */
 #include "cuda.h"
@@ -17,6 +17,7 @@ enum { BFLOAT16 = 9 };
 
 struct halo_link {
     ncclComm_t comm;
+    int rank;
 };
 
 static_assert(sizeof(ncclUniqueId) <= HALO_LINK_ID, "NCCL's id fits");
@@ -56,28 +57,52 @@ halo_status hl_cuda_link(halo_device *device, const unsigned char id[HALO_LINK_I
         free(l);
         return failed(dev, "ncclCommInitRank", e);
     }
+    l->rank = rank;
     *out = l;
     return HALO_OK;
 }
 
-halo_status hl_cuda_link_sum(halo_device *device, halo_link *link, void *data, halo_dtype type, int64_t n)
+static ncclDataType_t type_of(halo_dtype type)
+{
+    return type == HALO_F64 ? ncclFloat64 : type == HALO_F16 ? ncclFloat16 : type == HALO_BF16 ? (ncclDataType_t)BFLOAT16 : ncclFloat32;
+}
+
+halo_status hl_cuda_link_sum(halo_device *device, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    const ncclDataType_t t = type == HALO_F64 ? ncclFloat64 : type == HALO_F16 ? ncclFloat16 : type == HALO_BF16 ? (ncclDataType_t)BFLOAT16 : ncclFloat32;
     HL_TRY(hl_cuda_here(dev));
-    HL_NCCL(dev, ncclAllReduce(data, data, (size_t)n, t, ncclSum, link->comm, dev->compute));
+    HL_NCCL(dev, ncclAllReduce(data, data, (size_t)n, type_of(type), ncclSum, link->comm, hl_cuda_stream(dev, queue)));
     return HALO_OK;
 }
 
-halo_status hl_cuda_link_move(halo_device *device, halo_link *link, const halo_parcel *parcel, int n)
+static char *part_of(const halo_link *link, void *data, halo_dtype type, int64_t n) { return (char *)data + (size_t)n * (size_t)link->rank * hl_dtype_size(type); }
+
+halo_status hl_cuda_link_scatter(halo_device *device, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
+    HL_TRY(hl_cuda_here(dev));
+    HL_NCCL(dev, ncclReduceScatter(data, part_of(link, data, type, n), (size_t)n, type_of(type), ncclSum, link->comm, hl_cuda_stream(dev, queue)));
+    return HALO_OK;
+}
+
+halo_status hl_cuda_link_gather(halo_device *device, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    HL_TRY(hl_cuda_here(dev));
+    HL_NCCL(dev, ncclAllGather(part_of(link, data, type, n), data, (size_t)n, type_of(type), link->comm, hl_cuda_stream(dev, queue)));
+    return HALO_OK;
+}
+
+halo_status hl_cuda_link_move(halo_device *device, halo_link *link, const halo_parcel *parcel, int n, halo_queue *queue)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    const cudaStream_t stream = hl_cuda_stream(dev, queue);
     ncclResult_t e = ncclSuccess;
     HL_TRY(hl_cuda_here(dev));
     HL_NCCL(dev, ncclGroupStart());
     for (int i = 0; i < n && e == ncclSuccess; i++)
-        e = parcel[i].send ? ncclSend(parcel[i].ptr, parcel[i].bytes, ncclUint8, parcel[i].peer, link->comm, dev->compute)
-                           : ncclRecv(parcel[i].ptr, parcel[i].bytes, ncclUint8, parcel[i].peer, link->comm, dev->compute);
+        e = parcel[i].send ? ncclSend(parcel[i].ptr, parcel[i].bytes, ncclUint8, parcel[i].peer, link->comm, stream)
+                           : ncclRecv(parcel[i].ptr, parcel[i].bytes, ncclUint8, parcel[i].peer, link->comm, stream);
     ncclResult_t end = ncclGroupEnd();
     return e == ncclSuccess && end == ncclSuccess ? HALO_OK : failed(dev, "ncclSend, ncclRecv", e != ncclSuccess ? e : end);
 }
@@ -87,7 +112,7 @@ void hl_cuda_unlink(halo_device *device, halo_link *link)
     hl_cuda_device *dev = hl_cuda(device);
     if (!link) return;
     cudaSetDevice(dev->index);
-    cudaStreamSynchronize(dev->compute);
+    cudaDeviceSynchronize();
     ncclCommDestroy(link->comm);
     free(link);
 }

@@ -17,6 +17,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/conv_weights.c \
 	backends/cuda/copy.c \
 	backends/cuda/cuda.h \
+	backends/cuda/decide.c \
 	backends/cuda/device.c \
 	backends/cuda/doctor.c \
 	backends/cuda/groups.c \
@@ -31,6 +32,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/norm.c \
 	backends/cuda/pointwise.c \
 	backends/cuda/pool.c \
+	backends/cuda/queue.c \
 	backends/cuda/record.c \
 	backends/cuda/recording.c \
 	backends/cuda/reduce.c \
@@ -44,6 +46,7 @@ cuda_sources = $(cuda_sources_besides_transfer) backends/cuda/transfer.c
 
 cuda_kernels = \
 	backends/cuda/copy.cu \
+	backends/cuda/decide.cu \
 	backends/cuda/loss.cu \
 	backends/cuda/margin.cu \
 	backends/cuda/norm.cu \

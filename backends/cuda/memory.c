@@ -36,27 +36,23 @@ void hl_cuda_release(halo_device *device, void *ptr)
 halo_status hl_cuda_copy_bytes(halo_device *device, void *dst, const void *src, size_t bytes, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    (void)queue;
     HL_TRY(hl_cuda_here(dev));
-    if (bytes) HL_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, dev->compute));
+    if (bytes) HL_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, hl_cuda_stream(dev, queue)));
     return HALO_OK;
 }
 
 halo_status hl_cuda_fill(halo_device *device, void *dst, int byte, size_t bytes, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    (void)queue;
     HL_TRY(hl_cuda_here(dev));
-    if (bytes) HL_CUDA(dev, cudaMemsetAsync(dst, byte, bytes, dev->compute));
+    if (bytes) HL_CUDA(dev, cudaMemsetAsync(dst, byte, bytes, hl_cuda_stream(dev, queue)));
     return HALO_OK;
 }
 
 halo_status hl_cuda_wait(halo_device *device, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    (void)queue;
     HL_TRY(hl_cuda_here(dev));
-    HL_CUDA(dev, cudaStreamSynchronize(dev->copies));
-    HL_CUDA(dev, cudaStreamSynchronize(dev->compute));
+    HL_CUDA(dev, queue ? cudaStreamSynchronize(hl_cuda_stream(dev, queue)) : cudaDeviceSynchronize());
     return HALO_OK;
 }

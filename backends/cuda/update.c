@@ -16,6 +16,7 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     if (hl_operand_box_elements(&d->t[HALO_WT]) != hl_operand_box_elements(&d->t[HALO_DW])) return 0;
     if (!hl_cuda_vector(d, HALO_M1, HALO_F32, !adam && u->momentum == 0) || !hl_cuda_vector(d, HALO_M2, HALO_F32, !adam)) return 0;
     if (!hl_cuda_vector(d, HALO_STAT, HALO_F64, !larc) || !hl_cuda_vector(d, HALO_STAT2, HALO_F64, !larc)) return 0;
+    if (!hl_cuda_vector(d, HALO_NUM, HALO_F64, true)) return 0;
     return hl_cuda_offer("cuda", HL_UPDATE_CONSTANTS * sizeof(float) + HL_UPDATE_BLOCKS * sizeof(double), out);
 }
 
@@ -36,7 +37,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const halo_step_record *record;
     HL_TRY(hl_cuda_record(s->dev, args->record, &record));
     HL_CUDA(s->dev, hl_cuda_update_weights(s->dev->compute, &s->d.update, p->n, hl_cuda_ptr(s, args, HALO_WT), hl_cuda_ptr(s, args, HALO_DW), hl_cuda_ptr(s, args, HALO_M1),
-                                           hl_cuda_ptr(s, args, HALO_M2), hl_cuda_ptr(s, args, HALO_STAT), hl_cuda_ptr(s, args, HALO_STAT2), args->scratch, record));
+                                           hl_cuda_ptr(s, args, HALO_M2), hl_cuda_ptr(s, args, HALO_NUM), hl_cuda_ptr(s, args, HALO_STAT), hl_cuda_ptr(s, args, HALO_STAT2), args->scratch, record));
     return HALO_OK;
 }
 

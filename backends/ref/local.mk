@@ -7,6 +7,7 @@ libhalo_core_la_SOURCES += \
 	backends/ref/copy.c \
 	backends/ref/correlate.c \
 	backends/ref/cross_entropy.c backends/ref/dice.c \
+	backends/ref/decide.c \
 	backends/ref/device.c \
 	backends/ref/linear.c \
 	backends/ref/loss.c \

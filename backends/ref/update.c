@@ -21,19 +21,19 @@ static double larc_factor(const halo_update_params *u, double w2, double g2)
     return u->larc == HALO_LARC_CLIP ? fmin(local, 1) : local;
 }
 
-static step make_step(const halo_update_params *u, const halo_step_record *r, const hl_ref_view *stat,
-                      const hl_ref_view *stat2)
+static step make_step(const halo_update_params *u, const halo_step_record *r, double factor, const hl_ref_view *stat, const hl_ref_view *stat2)
 {
+    const double scale = r->grad_scale * factor;
     double lr = r->lr * u->lr_factor, t = (double)r->t;
     step s = {.u = u,
-              .g_factor = r->grad_scale,
+              .g_factor = scale,
               .lr = lr,
               .adam_lr = lr * sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t))};
     if (u->larc != HALO_LARC_OFF) {
         double g2, w2;
         hl_ref_read_flat(stat, 0, 1, &g2);
         hl_ref_read_flat(stat2, 0, 1, &w2);
-        s.g_factor *= larc_factor(u, w2, g2 * r->grad_scale * r->grad_scale);
+        s.g_factor *= larc_factor(u, w2, g2 * scale * scale);
     }
     return s;
 }
@@ -82,8 +82,11 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
              m1 = hl_ref_operand(plan, args, HALO_M1);
     hl_ref_view m2 = hl_ref_operand(plan, args, HALO_M2), stat = hl_ref_operand(plan, args, HALO_STAT),
              stat2 = hl_ref_operand(plan, args, HALO_STAT2);
-    if (args->record->skip) return HALO_OK;
-    step s = make_step(&plan->d.update, args->record, &stat, &stat2);
+    hl_ref_view num = hl_ref_operand(plan, args, HALO_NUM);
+    double number[HALO_NUMBERS] = {[HALO_NUM_FACTOR] = 1};
+    if (num.op) hl_ref_read_flat(&num, 0, HALO_NUMBERS, number);
+    if (number[HALO_NUM_SKIP] != 0) return HALO_OK;
+    step s = make_step(&plan->d.update, args->record, number[HALO_NUM_FACTOR], &stat, &stat2);
     int64_t n = hl_operand_box_elements(wt.op);
     double w[REF_ROW], g[REF_ROW], m[REF_ROW], v[REF_ROW], sum = 0;
     for (int64_t i = 0; i < n; i += REF_ROW) {

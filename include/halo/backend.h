@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HALO_BACKEND_ABI 2
+#define HALO_BACKEND_ABI 3
 
 /* ------------------------------------------------------------------------------------------------------- tensors */
 
@@ -78,6 +78,7 @@ typedef enum halo_role {
     HALO_SW,    /* weight of each sample, f64 [N] */
     HALO_M1,    /* optimiser state 1 */
     HALO_M2,    /* optimiser state 2 */
+    HALO_NUM,   /* numbers of the step, f64 [HALO_NUMBERS] */
     HALO_ROLES
 } halo_role;
 
@@ -146,7 +147,7 @@ typedef enum halo_op_kind {
     /* STAT f64 [3] = sum of squares (any value when the count is not 0), count of values that are not finite, largest magnitude of those that are */
     HALO_OP_SUMSQ, /* X STAT */
     /* one optimiser step on a contiguous range; see halo_update_params */
-    HALO_OP_UPDATE, /* WT DW M1? M2? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
+    HALO_OP_UPDATE, /* WT DW M1? M2? NUM? STAT (of the gradient) STAT2 (of the weights: read for LARC, written for the next step) */
     HALO_OP_CAST,   /* X Y: flat conversion; to f16 and bf16 round to nearest even, to integers round to nearest and saturate */
     /* db[c] = sum over n,d,h,w of dy: the bias's gradient where no other op reads dy's box as DY (a transposed convolution, whose backward-weights
      * has it as X). A reduction of its own rather than a mode of backward-weights: it is one pass at the speed of memory. `accumulate`: += */
@@ -169,11 +170,30 @@ typedef enum halo_op_kind {
      * the box is the volume). X is read in its margin. Backward is the adjoint: DY is read in its margin, global_lo is DX's. */
     HALO_OP_UPSAMPLE_FWD, /* X Y */
     HALO_OP_UPSAMPLE_BWD, /* DY DX, `accumulate` */
+    /* What is done with a step's gradients, decided where they are: from X f64 [n][3], SUMSQ's of n tensors, and the loss in NUM, fills NUM from FACTOR on. norm =
+     * sqrt(SQUARES) |record.grad_scale|; FACTOR = clip_norm / norm where clip_norm > 0 and norm is larger, else 1. */
+    HALO_OP_DECIDE, /* X NUM */
     HALO_OP_KINDS
 } halo_op_kind;
 
 /* halo_act and halo_pool stand in halo.h */
 typedef enum halo_margin_mode { HALO_MARGIN_ZERO = 0, HALO_MARGIN_WRAP, HALO_MARGIN_KEEP } halo_margin_mode;
+
+/* What a step finds out on the device and the host reads when it is over: the weighted sum of losses and that of weights, which LOSS adds to; numbers that are only summed over ranks;
+ * DECIDE's: what gradients are to be multiplied by, 1 where nothing may be updated (the loss or a gradient is not finite), sum of squares, count of values that are not finite
+ * and largest magnitude of the others, over all gradients. */
+typedef enum halo_number {
+    HALO_NUM_LOSS = 0,
+    HALO_NUM_WEIGHT,
+    HALO_NUM_VOTE,
+    HALO_NUM_VOTES = 3, /* so many of these */
+    HALO_NUM_FACTOR = HALO_NUM_VOTE + HALO_NUM_VOTES,
+    HALO_NUM_SKIP,
+    HALO_NUM_SQUARES,
+    HALO_NUM_BAD,
+    HALO_NUM_LARGEST,
+    HALO_NUMBERS
+} halo_number;
 
 /* Convolution and pooling windows. The high padding follows from the extents of x and y. */
 typedef struct halo_window {
@@ -181,7 +201,7 @@ typedef struct halo_window {
 } halo_window;
 
 /*
- * Optimisers, g = gradient * record.grad_scale, t = record.t, decay = weight_decay, lr = record.lr * lr_factor:
+ * Optimisers, g = gradient * grad_scale, grad_scale = record.grad_scale * NUM[FACTOR], t = record.t, decay = weight_decay, lr = record.lr * lr_factor:
  *   SGD, Keras momentum: v = momentum v - lr (g + decay w);  w += v
  *   NESTEROV:            v as above;                          w += momentum v - lr (g + decay w)
  *   ADAM:  g += decay w; m = b1 m + (1-b1) g; s = b2 s + (1-b2) g^2; w -= lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(s) + eps)   (Kingma & Ba 2015, eps as in
@@ -189,8 +209,8 @@ typedef struct halo_window {
  *   ADAMW: as ADAM without decay in g; w -= lr decay w   (Loshchilov & Hutter 2019)
  * LARC (You, Gitman & Ginsburg 2017), local = trust |w| / (|g| + larc_eps), with |g| after grad_scale; clip: min(local, 1), scale: local; if either
  * norm is 0: larc_zero; not below larc_min. It multiplies g before the optimiser. |g|^2 = STAT[0] grad_scale^2, |w|^2 = STAT2[0]; afterwards
- * STAT2[0] = sum of squares of the new weights (where STAT2 is present). STAT is needed for LARC only. SGD without momentum may lack M1. With
- * record.skip nothing is written.
+ * STAT2[0] = sum of squares of the new weights (where STAT2 is present). STAT is needed for LARC only. SGD without momentum may lack M1. Where
+ * NUM[SKIP] is not 0 nothing is written. NUM absent: a factor of 1, and no skipping.
  */
 typedef struct halo_update_params {
     halo_optimizer kind;
@@ -228,6 +248,7 @@ typedef struct halo_op_desc {
     int64_t global_ext[HALO_DIMS];
     halo_margin_mode margin_mode[3][2];
     halo_update_params update;
+    double clip_norm;          /* decide: largest norm of all gradients; 0: none */
 } halo_op_desc;
 
 /* What changes from step to step, readable by the device. One per program. */
@@ -240,7 +261,6 @@ typedef struct halo_step_record {
     double loss_scale; /* DX of a loss is multiplied by loss_scale / (sum of sample weights over all ranks) */
     double weight_sum; /* that sum, known before the step */
     double delta;      /* of huber in this step; 0: as the description has it */
-    int32_t skip;      /* updates do nothing */
     /* Where `batch` is not 0: of so many samples the last `padding` are none (their weight is 0). Statistics of norms over the batch leave them out, and
      * these norms give them a DX of 0; norms per sample treat them as any (their DY is 0, and so is their DX then). An operand whose N is a multiple of `batch` has that many times as many of each. */
     int64_t batch, padding;
@@ -340,13 +360,21 @@ typedef struct halo_device_ops {
     halo_status (*stop)(halo_device *dev, halo_recording **recording);
     halo_status (*replay)(halo_device *dev, halo_recording *recording, const halo_step_record *step);
     void (*forget)(halo_device *dev, halo_recording *recording);
-    /* OPTIONAL, all five or none. One rank asks for an id and gives it to the others; link is collective over `size` ranks. link_sum adds up n elements in
-     * place over the ranks (all get equal bits), link_move exchanges messages, matched between two ranks by their order; both are put on the
-     * device like an operation, and collective: the same calls in the same order on all ranks. */
+    /* OPTIONAL, all three or none. One more queue, which work may be put on beside the default one; follow: what `later` gets from now on comes after all that `sooner` has, without the
+     * host waiting. What is put on a queue that follows the default one, and that the default one follows again, is recorded with it. */
+    halo_status (*queue)(halo_device *dev, halo_queue **queue);
+    void (*unqueue)(halo_device *dev, halo_queue *queue);
+    halo_status (*follow)(halo_device *dev, halo_queue *later, halo_queue *sooner);
+    /* OPTIONAL, all seven or none. One rank asks for an id and gives it to the others; link is collective over `size` ranks. link_sum adds up n elements in
+     * place over the ranks (all get equal bits). link_scatter: of size * n elements rank r gets the sums of its own n, those from r n on, in their place, and the others' become anything;
+     * link_gather: everybody gets everybody's n. link_move exchanges messages, matched between two ranks by their order. All are put on the
+     * queue like an operation, and collective: the same calls in the same order on all ranks. */
     halo_status (*link_id)(halo_device *dev, unsigned char id[HALO_LINK_ID]);
     halo_status (*link)(halo_device *dev, const unsigned char id[HALO_LINK_ID], int size, int rank, halo_link **link);
-    halo_status (*link_sum)(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n);
-    halo_status (*link_move)(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n);
+    halo_status (*link_sum)(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+    halo_status (*link_scatter)(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+    halo_status (*link_gather)(halo_device *dev, halo_link *link, void *data, halo_dtype type, int64_t n, halo_queue *queue);
+    halo_status (*link_move)(halo_device *dev, halo_link *link, const halo_parcel *parcel, int n, halo_queue *queue);
     void (*unlink)(halo_device *dev, halo_link *link);
 } halo_device_ops;
 

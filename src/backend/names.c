@@ -36,6 +36,7 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_LOSS_SUMS] = "loss-sums",
         [HALO_OP_UPSAMPLE_FWD] = "upsample-fwd",
         [HALO_OP_UPSAMPLE_BWD] = "upsample-bwd",
+        [HALO_OP_DECIDE] = "decide",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }
@@ -43,7 +44,7 @@ const char *hl_op_kind_name(halo_op_kind kind)
 const char *hl_role_name(halo_role role)
 {
     static const char *const names[HALO_ROLES] = {"x",  "x2", "y",   "w",    "b",     "dx",      "dy", "dw", "db",
-                                                  "aux", "stat", "stat2", "running", "t",  "sw", "m1", "m2"};
+                                                  "aux", "stat", "stat2", "running", "t",  "sw", "m1", "m2", "num"};
     return (size_t)role < HL_COUNT(names) ? names[role] : "?";
 }
 

@@ -47,7 +47,7 @@ static void parameter_extents(const hl_param_info *info, int array, int64_t ext[
 {
     for (int i = 0; i < HALO_DIMS; i++) ext[i] = 1;
     if (array >= HL_ARRAYS)
-        ext[HALO_W] = 2;
+        ext[HALO_W] = HL_NORM_NUMBERS;
     else if (info->role == HALO_RUN)
         ext[HALO_W] = 2 * info->count; /* mean, then variance */
     else if (info->ndim == 1)
@@ -77,6 +77,23 @@ halo_status hl_param_value(hl_program *p, int param, int array, int *value)
         *known = p->values - 1;
     }
     *value = *known;
+    return HALO_OK;
+}
+
+halo_status hl_norms_value(hl_program *p, int *value)
+{
+    hl_value *v;
+    HL_TRY(value_slot(p, &v));
+    v->kind = HL_VALUE_PARAMETER;
+    v->region = HL_REGION_MODEL;
+    v->param = 0;
+    v->array = HL_MODEL_GRADIENT_NORM;
+    v->dtype = HALO_F64;
+    v->forever = true;
+    for (int i = 0; i < HALO_DIMS; i++) v->ext[i] = 1;
+    v->ext[HALO_W] = HL_NORM_NUMBERS * (int64_t)p->model->params;
+    snprintf(v->name, sizeof(v->name), "gradient_norms");
+    *value = p->values - 1;
     return HALO_OK;
 }
 
@@ -213,6 +230,14 @@ free_order:
     return st;
 }
 
+void hl_find_phases(hl_program *p)
+{
+    for (int i = 0, f = 0; f <= HL_PHASES; f++) {
+        while (i < p->steps && (int)p->step[i].phase < f) i++;
+        p->phase[f] = i;
+    }
+}
+
 halo_operand hl_input_operand(const hl_program *p)
 {
     const hl_value *v = &p->value[p->y[0]];
@@ -281,19 +306,18 @@ bool hl_step_valid(const hl_step *s)
 const char *hl_step_name(const hl_program *p, const hl_step *s)
 {
     if (s->param >= 0) return p->model->param[s->param].name;
-    return s->layer >= 0 ? hl_layer_of(p, s->layer)->name : s->phase == HL_PHASE_LOSS ? "loss" : "";
+    return s->layer >= 0 ? hl_layer_of(p, s->layer)->name : s->phase == HL_PHASE_LOSS ? "loss" : s->phase == HL_PHASE_DECIDE ? "step" : "";
 }
 
 const char *hl_step_op_name(const hl_step *s)
 {
-    static const char *const names[] = {"layer", "", "send", "receive", "clear"};
+    static const char *const names[] = {"layer", "", "send", "receive", "clear", "sum", "join"};
     return s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : names[s->kind];
 }
 
 const char *hl_phase_direction(hl_phase phase)
 {
-    static const char *const names[HL_PHASES] = {"update",   "update", "forward", "forward",
-                                                 "backward", "update", "update"};
+    static const char *const names[HL_PHASES] = {"update", "update", "forward", "forward", "backward", "update", "update", "update"};
     return names[phase];
 }
 

@@ -80,16 +80,19 @@ typedef enum hl_step_kind {
     HL_STEP_OP,
     HL_STEP_START,  /* a transfer begins: reads X, writes Y */
     HL_STEP_FINISH, /* and has arrived */
-    HL_STEP_CLEAR   /* Y becomes 0 */
+    HL_STEP_CLEAR,  /* Y becomes 0 */
+    HL_STEP_SUM,    /* gradients lo to lo + n, over all ranks, by their link, beside what comes after; n 0: the step's loss and votes (link.c) */
+    HL_STEP_JOIN    /* sums are there */
 } hl_step_kind;
 
 typedef enum hl_phase {
-    HL_PHASE_IMAGES = 0,   /* when the weights changed since this program's last run */
-    HL_PHASE_WEIGHT_NORMS, /* when LARC is on and they were changed from outside */
+    HL_PHASE_WEIGHT_NORMS = 0, /* when LARC is on and weights were changed from outside */
+    HL_PHASE_IMAGES,           /* when they changed since this program's last run */
     HL_PHASE_FORWARD,
     HL_PHASE_LOSS,
     HL_PHASE_BACKWARD,
-    HL_PHASE_GRADIENT_NORMS, /* the host reads them before the updates: finiteness, clipping */
+    HL_PHASE_GRADIENT_NORMS,
+    HL_PHASE_DECIDE, /* whether there is to be an update, and clipping */
     HL_PHASE_UPDATE,
     HL_PHASES
 } hl_phase;
@@ -119,6 +122,7 @@ typedef struct hl_step {
     halo_candidate choice;
     int image; /* the value that is given as weights, when the choice wants an image of them */
     const char *copied; /* of a concatenation: why it has to be; NULL: any other step (views) */
+    int64_t lo, n; /* SUM */
     int slab, slabs; /* one of the turns of a loop over slabs; slabs 0: none */
     double flops, bytes;
     halo_plan *plan;
@@ -220,7 +224,7 @@ struct hl_program {
     bool *unpools; /* pool: its backward op takes its activation's with it */
     hl_edge *edge; /* [layers][HL_INPUTS_MAX] */
 
-    int target, weight, loss; /* values: targets, sample weights, loss sums */
+    int target, weight, numbers; /* values: targets, sample weights, the step's numbers */
     int class_weight, divisor; /* values: of losses of classes whose cells have weights; -1: none have */
     double *class_weights, *divisors; /* [classes], NULL: 1; [samples] */
     int *param_value;         /* [parameters][HL_MODEL_ARRAYS] */
@@ -230,10 +234,12 @@ struct hl_program {
     size_t arena_bytes, image_bytes, scratch_bytes;
     struct hl_arena *store; /* where `arena` lies (arena.c) */
     void *arena, *images, *scratch;
-    double *host; /* [HL_NORM_NUMBERS x parameters] for norms; [batch] for sample weights */
+    double *host; /* [batch x rows] sample weights */
     halo_step_record record;
     uint64_t image_version;
     bool timing;
+    bool summing; /* this run's gradients are summed by links */
+    bool forked;  /* some are on the queue beside, and nothing waits for them yet */
 
     struct hl_recordings *recordings; /* NULL: none yet */
     hl_reducer *reducer; /* NULL: gradients are of one rank */
@@ -245,7 +251,7 @@ struct hl_program {
     hl_arrival *arrival;  /* [gradients] */
     double square_sum;    /* of the gradients whose groups arrived in this step */
     double bad;           /* of their values, those that are not finite */
-    double largest;       /* magnitude of the gradients, as last read */
+    double number[HALO_NUMBERS]; /* the votes that go up; all of them as last read */
     bool updated;         /* some weights were changed in this step */
     double *statistics;   /* host room for merging those of norms over ranks; NULL: not needed */
     double merge_seconds; /* of all steps, for that */
@@ -256,6 +262,13 @@ typedef struct hl_arena hl_arena;
 halo_status hl_arena_open(hl_program *p, hl_arena *lent);
 void hl_arena_close(hl_program *p);
 halo_status hl_arena_take(hl_program *p);
+
+/* load.c: input, targets, sample weights, numbers; what the step will divide by. */
+halo_status hl_load(hl_program *p, const hl_batch *batch);
+/* Address of a value of the arena. */
+static inline void *hl_storage_of(const hl_program *p, int value) { return (char *)p->arena + p->value[value].offset; }
+/* In so many are samples cut at the network's end. */
+static inline int64_t hl_rows(const hl_program *p) { return p->net->layer[p->net->layers - 1].rows; }
 
 /* run.c: one step, and nothing else... */
 halo_status hl_execute(hl_program *p, hl_step *s);
@@ -295,8 +308,11 @@ typedef struct hl_passage hl_passage;
 halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, hl_passage **passage);
 void hl_passage_free(hl_program *p, hl_passage *passage);
 halo_status hl_passage_run(hl_program *p, hl_transfer *t, void *from, void *to);
-/* All gradients, summed over the ranks of the link. */
-halo_status hl_sum_by_link(hl_program *p);
+/* link.c: sums of the reducer's groups as steps of the program, once it is bound and `complete` is known: what `complete` says are numbers of steps before; and their run, for runs
+ * that sum (summing). */
+halo_status hl_sums_place(hl_program *p, const hl_reducer *r);
+halo_status hl_sum_run(hl_program *p, const hl_step *s);
+halo_status hl_sums_join(hl_program *p);
 
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);
@@ -319,9 +335,13 @@ halo_status hl_value_like(hl_program *p, int like, hl_value_kind kind, int layer
                           int *value);
 /* The value that stands for an array of a parameter. */
 halo_status hl_param_value(hl_program *p, int param, int array, int *value);
+/* The square sums of all gradients, as one. */
+halo_status hl_norms_value(hl_program *p, int *value);
 /* Appends a step; *step is valid until the next one is appended. */
 halo_status hl_step_new(hl_program *p, hl_step_kind kind, hl_phase phase, int layer, hl_step **step);
 halo_status hl_op_new(hl_program *p, halo_op_kind kind, hl_phase phase, int layer, hl_step **step);
+/* p->phase, once all steps are there. */
+void hl_find_phases(hl_program *p);
 /* By phase; steps of a phase keep their order. */
 halo_status hl_sort_steps(hl_program *p);
 /* For passes that write the list anew: all *n steps, freed by the caller, after which the program has none; and one of them, appended as it is. */

@@ -122,7 +122,7 @@ static halo_status run_stage(hl_program *p, hl_transfer *t, int stage, void *fro
         if (e->send) HL_TRY(copy(p, e, t->kind == HL_TRANSFER_GATHER ? from : to, run_of(w, e)));
         if (e->peer != self) w->parcel[parcels++] = (halo_parcel){.peer = e->peer, .send = e->send, .ptr = run_of(w, e), .bytes = e->bytes};
     }
-    if (parcels > 0) HL_TRY(p->dev->ops->link_move(p->dev, p->opt.link, w->parcel, parcels));
+    if (parcels > 0) HL_TRY(p->dev->ops->link_move(p->dev, p->opt.links->order, w->parcel, parcels, NULL));
     for (int i = 0; i < w->parts; i++) {
         const part *e = &w->part[i];
         if (e->stage == stage && !e->send) HL_TRY(copy(p, e, run_of(w, e->peer == self ? own(w, e) : e), to));
@@ -134,42 +134,4 @@ halo_status hl_passage_run(hl_program *p, hl_transfer *t, void *from, void *to)
 {
     for (int stage = 0; stage < t->passage->stages; stage++) HL_TRY(run_stage(p, t, stage, from, to));
     return HALO_OK;
-}
-
-/* --------------------------------------------------------------------------------------------------------------- the link */
-
-/* All ranks could, or why this one could not; the others' reasons are their own. */
-static halo_status try_link(halo_context *ctx, halo_device *dev, halo_link **link)
-{
-    unsigned char id[HALO_LINK_ID] = {0};
-    halo_status mine = ctx->rank == 0 ? dev->ops->link_id(dev, id) : HALO_OK;
-    double bad = mine != HALO_OK;
-    HL_TRY(hl_comm_sum(ctx, &bad, 1));
-    if (bad > 0) return HALO_ERR_UNSUPPORTED;
-    HL_TRY(hl_comm_broadcast(ctx, id, sizeof(id), 0));
-    mine = dev->ops->link(dev, id, ctx->ranks, ctx->rank, link);
-    bad = mine != HALO_OK;
-    HL_TRY(hl_comm_sum(ctx, &bad, 1));
-    return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
-}
-
-halo_status hl_link_open(halo_context *ctx, halo_device *dev, halo_link **link)
-{
-    double able = dev->ops->link != NULL && !ctx->no_links;
-    *link = NULL;
-    HL_TRY(hl_comm_sum(ctx, &able, 1));
-    if (ctx->ranks == 1 || able < ctx->ranks) return HALO_OK;
-    halo_status st = try_link(ctx, dev, link);
-    if (st == HALO_OK) return HALO_OK;
-    if (*link) dev->ops->unlink(dev, *link);
-    *link = NULL;
-    if (st != HALO_ERR_UNSUPPORTED) return st;
-    if (ctx->rank == 0) HL_WARN(ctx, "the ranks' devices cannot exchange data among themselves, so it goes by way of the host: %s", halo_error_message(ctx));
-    return HALO_OK;
-}
-
-halo_status hl_sum_by_link(hl_program *p)
-{
-    const hl_model *m = p->model;
-    return p->dev->ops->link_sum(p->dev, p->opt.link, m->base[HL_GRADIENT], m->dev->master, m->trained);
 }

@@ -105,8 +105,7 @@ static void add_layer(const hl_program *p, const hl_step *s, hl_str *out)
 
 static void print_steps(const hl_program *p, hl_str *out)
 {
-    static const char *const phases[HL_PHASES] = {"images",   "norms", "forward", "loss",
-                                                  "backward", "norms", "update"};
+    static const char *const phases[HL_PHASES] = {"norms", "images", "forward", "loss", "backward", "norms", "decide", "update"};
     hl_str_addf(out, "\n%-5s %-9s %-24s %-18s %-22s %10s %10s %8s %5s  %s\n", "step", "phase", "layer", "op",
                 "implementation", "Mflop", "MiB", "items", "best", "values");
     for (int i = 0; i < p->steps; i++) {

@@ -70,6 +70,19 @@ typedef enum hl_plan_mode { HL_PLAN_MEASURE = 0, HL_PLAN_FIXED } hl_plan_mode;
 
 typedef struct hl_program hl_program;
 
+/* Links between the devices of all ranks (link.c). */
+typedef struct hl_links {
+    struct halo_link *order; /* what is put on it comes in the order of steps */
+    struct halo_link *sums;  /* of gradients, on `beside` */
+    struct halo_queue *beside;
+} hl_links;
+
+/* NULL where devices cannot: then rank 0 says why, unless it is plain. The caller closes them, NULL is allowed. Collective. */
+halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_links **links);
+void hl_links_close(halo_device *dev, hl_links *links);
+/* Times sums of several sizes up to `bytes` over the links and fits their cost: the slowest rank's. Collective; takes memory of the device for a while. */
+halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost);
+
 typedef struct hl_compile_options {
     int64_t batch;         /* samples of one run on this rank */
     bool training;         /* false: forward (and loss) only, norms use running statistics, dropout off */
@@ -91,7 +104,7 @@ typedef struct hl_compile_options {
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
-    struct halo_link *link; /* between the devices of all ranks; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlives the program */
+    const hl_links *links;  /* between the devices of all ranks; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlive the program */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace views margins
@@ -99,8 +112,6 @@ typedef struct hl_compile_options {
                              * complete; only a bound program runs. */
 } hl_compile_options;
 
-/* A link between the devices of all ranks, or NULL where they have none: then rank 0 says why, unless it is plain. Collective. */
-halo_status hl_link_open(halo_context *ctx, halo_device *dev, struct halo_link **link);
 
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
 /* The last pass of a program that was compiled up to `fit`, whose memory is allocated now; beside as in hl_compile_options. Compiling several programs before any is
@@ -141,7 +152,7 @@ typedef struct hl_batch {
     double weight_sum;    /* over all ranks; 0: of this batch */
 } hl_batch;
 
-enum { HL_VOTES = 3 };
+enum { HL_VOTES = HALO_NUM_VOTES };
 
 typedef struct hl_step_options {
     double lr;

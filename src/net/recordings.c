@@ -10,7 +10,7 @@
 
 #include "base/trace.h"
 
-/* The run of steps that begins at each step. */
+/* A run of steps that begins at a step. */
 typedef struct span {
     int end, times;
     halo_recording *recording;
@@ -18,7 +18,7 @@ typedef struct span {
 
 struct hl_recordings {
     int steps;
-    span span[];
+    span span[]; /* [steps][2]: of runs that do not sum gradients over ranks, and of those that do */
 };
 
 static bool possible(const hl_program *p) { return p->dev->ops->record && !p->timing && !p->ctx->step_by_step && !hl_traced(p->ctx); }
@@ -27,7 +27,7 @@ static bool possible(const hl_program *p) { return p->dev->ops->record && !p->ti
 static bool on_device(const hl_program *p, const hl_step *s)
 {
     if (s->kind == HL_STEP_START || s->kind == HL_STEP_FINISH) return p->transfer[s->transfer].passage != NULL;
-    return s->kind == HL_STEP_CLEAR || (s->kind == HL_STEP_OP && !hl_statistics_wanted(p, s));
+    return s->kind != HL_STEP_OP || !hl_statistics_wanted(p, s);
 }
 
 static int end_of(const hl_program *p, int first, int limit)
@@ -40,7 +40,7 @@ static int end_of(const hl_program *p, int first, int limit)
 static halo_status step_by_step(hl_program *p, int first, int end)
 {
     for (int i = first; i < end; i++) HL_TRY(hl_execute(p, &p->step[i]));
-    return HALO_OK;
+    return hl_sums_join(p); /* a recording ends where it began, on one queue */
 }
 
 static halo_status record(hl_program *p, span *s, int first)
@@ -62,7 +62,7 @@ static halo_status need_recordings(hl_program *p)
 {
     struct hl_recordings *r = p->recordings;
     if (r) return HALO_OK;
-    HL_TRY(hl_calloc(p->ctx, 1, sizeof(*r) + (size_t)p->steps * sizeof(r->span[0]), "recordings of steps", &r));
+    HL_TRY(hl_calloc(p->ctx, 1, sizeof(*r) + 2 * (size_t)p->steps * sizeof(r->span[0]), "recordings of steps", &r));
     r->steps = p->steps;
     p->recordings = r;
     return HALO_OK;
@@ -74,7 +74,7 @@ halo_status hl_run_some(hl_program *p, int first, int limit, int *next)
     *next = first + 1;
     if (end - first < 2) return hl_run_step(p, &p->step[first]);
     HL_TRY(need_recordings(p));
-    span *s = &p->recordings->span[first];
+    span *s = &p->recordings->span[2 * first + p->summing];
     if (s->end == 0) s->end = end;
     *next = end;
     return s->end == end ? run_span(p, s, first) : step_by_step(p, first, end);
@@ -82,7 +82,7 @@ halo_status hl_run_some(hl_program *p, int first, int limit, int *next)
 
 void hl_recordings_free(hl_program *p)
 {
-    for (int i = 0; p->recordings && i < p->recordings->steps; i++)
+    for (int i = 0; p->recordings && i < 2 * p->recordings->steps; i++)
         if (p->recordings->span[i].recording) p->dev->ops->forget(p->dev, p->recordings->span[i].recording);
     free(p->recordings);
     p->recordings = NULL;

@@ -111,9 +111,9 @@ int hl_program_gradients(const hl_program *p, hl_gradient *list)
     return n;
 }
 
-halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
+/* Which gradients there are, and the numbers of the steps that matter for each. */
+static halo_status find_arrivals(hl_program *p)
 {
-    HL_BUG_UNLESS(p->opt.training && p->arena);
     int *list;
     HL_TRY(hl_calloc(p->ctx, (size_t)p->model->params + 1, sizeof(*list), "the order of gradients", &list));
     p->gradients = backward_order(p, list);
@@ -121,6 +121,15 @@ halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
     for (int g = 0; g < p->gradients; g++) list[g] = last_writer(p, list[g]);
     free(p->complete);
     p->complete = list;
-    p->reducer = reducer;
     return st;
+}
+
+halo_status hl_program_reduce(hl_program *p, hl_reducer *reducer)
+{
+    HL_BUG_UNLESS(p->opt.training && p->arena);
+    HL_TRY(find_arrivals(p));
+    p->reducer = reducer;
+    if (!p->opt.links) return HALO_OK;
+    HL_TRY(hl_sums_place(p, reducer));
+    return find_arrivals(p);
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c -- one training step or one evaluation: data up, the steps of each phase in order, a few numbers
- * down.
+ * run.c -- one training step or one evaluation: data up, the steps of each phase in order, a few numbers down.
  *
- * The host looks at the device twice in a training step: at the loss and the gradients' square sums before
- * the updates (finiteness, clipping), which is where all ranks will have to agree anyway.
+ * The host looks at the device once in a training step, at its end: whether there is to be an update, and how far gradients are clipped, is decided where the gradients are
+ * (DECIDE). Where MPI carries the gradients it must look before the updates, too: it has the losses of other ranks.
  */
 #include "net/ir.h"
 
 #include "base/clock.h"
 #include "base/trace.h"
 #include "net/nonfinite.h"
-
-#include <stdio.h>
 
 /* Begins when what it sends is there. */
 static halo_status start(hl_program *p, hl_step *s)
@@ -37,6 +34,8 @@ halo_status hl_execute(hl_program *p, hl_step *s)
     case HL_STEP_START: return start(p, s);
     case HL_STEP_FINISH: return finish(p, s);
     case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
+    case HL_STEP_SUM: return hl_sum_run(p, s);
+    case HL_STEP_JOIN: return hl_sums_join(p);
     default: return hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args);
     }
 }
@@ -82,93 +81,36 @@ halo_status hl_run_phases(hl_program *p, hl_phase first, hl_phase last)
     return HALO_OK;
 }
 
-/* Address of a value of the arena. */
-static void *storage(const hl_program *p, int value)
+/* Where a run begins: images follow the masters, and so do the weight norms where somebody but an update changed them. */
+static hl_phase first_phase(hl_program *p)
 {
-    return (char *)p->arena + p->value[value].offset;
+    hl_model *m = p->model;
+    const bool images = p->image_version != m->version, norms = p->opt.training && m->norm_version != m->version;
+    p->image_version = m->version;
+    if (norms) m->norm_version = m->version;
+    return norms ? HL_PHASE_WEIGHT_NORMS : images ? HL_PHASE_IMAGES : HL_PHASE_FORWARD;
 }
 
-static halo_status upload(hl_program *p, int value, halo_dtype host_dtype, const void *host)
+/* What the step found out. Of a sample that several processes hold each counts a part: its own blocks', or an equal one of what all have. */
+static halo_status read_numbers(hl_program *p, hl_step_result *result)
 {
-    return p->dev->ops->upload(p->dev, &p->value[value].operand, storage(p, value), host_dtype, host);
-}
-
-static int64_t rows_of(const hl_program *p)
-{
-    return hl_layer_of(p, p->net->layers - 1)->rows;
-}
-
-/* Targets; where samples are cut into rows, once per row. */
-static halo_status load_targets(hl_program *p, const float *y)
-{
-    const int64_t rows = rows_of(p);
-    halo_operand o = p->value[p->target].operand;
-    if (rows == 1) return upload(p, p->target, HALO_F32, y);
-    size_t size = (size_t)(o.ext[HALO_C] * o.ext[HALO_D] * o.ext[HALO_H] * o.ext[HALO_W]);
-    o.ext[HALO_N] = 1;
-    for (int64_t n = 0; n < p->opt.batch * rows; n++) {
-        o.lo[HALO_N] = n;
-        HL_TRY(
-            p->dev->ops->upload(p->dev, &o, storage(p, p->target), HALO_F32, y + (size_t)(n / rows) * size));
-    }
-    return HALO_OK;
-}
-
-/* Input, targets, sample weights; what the step will divide by. */
-static halo_status load(hl_program *p, const hl_batch *batch)
-{
-    HL_TRY(hl_arena_take(p));
-    const int64_t rows = rows_of(p);
-    double sum = 0;
-    int64_t last = -1;
-    for (int64_t n = 0; n < p->opt.batch * rows; n++) {
-        p->host[n] = batch->weight ? batch->weight[n / rows] : 1;
-        sum += p->host[n];
-        if (p->host[n] != 0) last = n / rows;
-    }
-    p->record.batch = p->opt.batch;
-    p->record.padding = p->opt.batch - 1 - last;
-    const halo_operand input = hl_input_operand(p);
-    HL_TRY(p->dev->ops->upload(p->dev, &input, storage(p, p->y[0]), batch->dtype, batch->x));
-    if (batch->y) HL_TRY(load_targets(p, batch->y));
-    if (batch->y) HL_TRY(hl_weigh_labels(p, batch->y, p->host));
-    HL_TRY(upload(p, p->weight, HALO_F64, p->host));
-    HL_TRY(p->dev->ops->fill(p->dev, storage(p, p->loss), 0, p->value[p->loss].bytes, NULL));
-    p->record.first_sample = batch->first_sample;
-    p->record.weight_sum = batch->weight_sum != 0 && p->average == 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
-    p->record.loss_scale = p->opt.training ? p->model->scaler.scale : 1;
-    return HALO_OK;
-}
-
-/* Images follow the masters; so do the weight norms where somebody but an update changed them. */
-static halo_status follow_weights(hl_program *p)
-{
-    if (p->image_version != p->model->version) HL_TRY(hl_run_phase(p, HL_PHASE_IMAGES));
-    p->image_version = p->model->version;
-    if (!p->opt.training || p->model->norm_version == p->model->version) return HALO_OK;
-    p->model->norm_version = p->model->version;
-    return hl_run_phase(p, HL_PHASE_WEIGHT_NORMS);
-}
-
-static halo_status read_loss(hl_program *p, hl_step_result *result)
-{
-    double sums[2];
+    const double group = (double)hl_grid_group(&p->grid), rows = (double)hl_rows(p), parts = p->split[p->net->layers - 1] ? 1 : group;
+    double *v = p->number;
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
-    HL_TRY(p->dev->ops->download(p->dev, &p->value[p->loss].operand, storage(p, p->loss), HALO_F64, sums));
-    /* Of a sample that several processes hold each counts a part: its own blocks', or an equal one of what all have */
-    double group = (double)hl_grid_group(&p->grid), parts = p->split[p->net->layers - 1] ? 1 : group;
-    result->loss_sum = sums[0] / (double)rows_of(p) / parts;
-    result->weight_sum = sums[1] / (double)rows_of(p) / group;
+    HL_TRY(p->dev->ops->download(p->dev, &p->value[p->numbers].operand, hl_storage_of(p, p->numbers), HALO_F64, v));
+    result->loss_sum = v[HALO_NUM_LOSS] / rows / parts;
+    result->weight_sum = v[HALO_NUM_WEIGHT] / rows / group;
     result->loss = result->weight_sum != 0 ? result->loss_sum / result->weight_sum : 0;
-    result->finite = isfinite(sums[0]);
+    result->finite = isfinite(v[HALO_NUM_LOSS]);
+    memcpy(result->votes, v + HALO_NUM_VOTE, sizeof(result->votes));
     return HALO_OK;
 }
 
 /* One message for what all ranks must know before they update: is the loss finite, does anyone want to stop? */
-static halo_status sum_results(hl_program *p, const hl_step_options *options, hl_step_result *result)
+static halo_status sum_results(hl_program *p, hl_step_result *result)
 {
     double x[3 + HL_VOTES] = {result->loss_sum, result->weight_sum, result->finite ? 0 : 1};
-    memcpy(x + 3, options->vote, sizeof(options->vote));
+    memcpy(x + 3, result->votes, sizeof(result->votes));
     HL_TRY(hl_comm_sum(p->ctx, x, 3 + HL_VOTES));
     result->loss_sum = x[0];
     result->weight_sum = x[1];
@@ -178,40 +120,6 @@ static halo_status sum_results(hl_program *p, const hl_step_options *options, hl
     return HALO_OK;
 }
 
-/* Global norm of the gradients after grad_scale, and whether every one of them is finite. */
-static halo_status read_norm(hl_program *p, hl_step_result *result)
-{
-    hl_model *m = p->model;
-    double sum = 0, bad = 0;
-    p->largest = 0;
-    halo_operand all = hl_operand_flat(HALO_F64, HL_NORM_NUMBERS * (int64_t)m->params);
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
-    HL_TRY(p->dev->ops->download(p->dev, &all, m->norms, HALO_F64, p->host));
-    for (int i = 0; i < m->params; i++) {
-        const double *v = p->host + (size_t)i * HL_NORM_NUMBERS;
-        sum += v[0];
-        bad += v[1];
-        p->largest = fmax(p->largest, v[2]);
-    }
-    result->grad_norm = sqrt(sum) * fabs(p->record.grad_scale);
-    result->finite = bad == 0 && isfinite(sum);
-    return HALO_OK;
-}
-
-static void clip(hl_program *p, double norm)
-{
-    double limit = p->model->optim.clip_norm;
-    if (limit > 0 && norm > limit) p->record.grad_scale *= limit / norm;
-}
-
-/* What updates need to know of this step. */
-static void set_rate(hl_program *p, const hl_step_options *options)
-{
-    p->record.grad_scale = (options->grad_scale != 0 ? options->grad_scale : 1) / p->record.loss_scale;
-    p->record.t = p->model->steps + 1;
-    p->record.lr = options->lr;
-}
-
 static void count_update(hl_program *p)
 {
     p->model->steps++;
@@ -219,52 +127,48 @@ static void count_update(hl_program *p)
     p->model->norm_version = p->model->version;
 }
 
-/* All parameters, once the norm of their gradients is known; or none, where these overflowed because of the loss's scale. */
-static halo_status step_all(hl_program *p, hl_step_result *result)
+/* After DECIDE: whether there is an update, or was; where gradients overflowed the scale of the loss gives way. */
+static bool updates(hl_program *p, hl_step_result *result)
 {
+    const double *v = p->number;
     hl_model *m = p->model;
-    if (!result->finite) {
-        result->skipped = hl_scaler_overflows(&m->optim.scaling, &m->scaler);
-        result->finite = result->skipped;
-        return HALO_OK;
+    result->grad_norm = sqrt(v[HALO_NUM_SQUARES]) * fabs(p->record.grad_scale);
+    if (!result->finite) return false;
+    if (v[HALO_NUM_SKIP] == 0) {
+        hl_scaler_fits(&m->optim.scaling, &m->scaler, v[HALO_NUM_LARGEST] * fabs(p->record.grad_scale));
+        return true;
     }
-    hl_scaler_fits(&m->optim.scaling, &m->scaler, p->largest * fabs(p->record.grad_scale));
-    clip(p, result->grad_norm);
+    result->skipped = result->finite = hl_scaler_overflows(&m->optim.scaling, &m->scaler);
+    return false;
+}
+
+/* Where the host knows of other ranks' losses by now. */
+static halo_status update(hl_program *p, hl_step_result *result)
+{
+    if (!updates(p, result)) return HALO_OK;
     HL_TRY(hl_run_phase(p, HL_PHASE_UPDATE));
     count_update(p);
     return HALO_OK;
 }
 
-static halo_status update(hl_program *p, hl_step_result *result)
+/* Whether anybody's gradients are not finite, and the largest of all, for scales that follow them: one scale for all ranks. */
+static halo_status agree_on_gradients(hl_program *p)
 {
-    HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
-    HL_TRY(read_norm(p, result));
-    return step_all(p, result);
-}
-
-/* Whether anybody's are not finite, and the largest of all, for scales that follow them: one scale for all ranks. */
-static halo_status agree_on_gradients(hl_program *p, double *bad)
-{
-    double x[2] = {*bad, p->largest};
+    double x[2] = {p->number[HALO_NUM_SKIP], p->number[HALO_NUM_LARGEST]};
     HL_TRY(hl_comm_max(p->ctx, x, 2));
-    *bad = x[0];
-    p->largest = x[1];
+    p->number[HALO_NUM_SKIP] = x[0];
+    p->number[HALO_NUM_LARGEST] = x[1];
     return HALO_OK;
 }
 
 /* On this rank's own gradients, where all ranks find theirs finite; averaged when it is time. */
-static halo_status update_apart(hl_program *p, const hl_step_options *options, hl_step_result *result)
+static halo_status train_apart(hl_program *p, hl_phase first, hl_step_result *result)
 {
-    HL_TRY(hl_run_phase(p, HL_PHASE_GRADIENT_NORMS));
-    bool finite = result->finite;
-    HL_TRY(read_norm(p, result));
-    double bad = !result->finite;
-    result->finite = finite;
-    HL_TRY(sum_results(p, options, result));
-    if (!result->finite) return HALO_OK;
-    HL_TRY(agree_on_gradients(p, &bad));
-    result->finite = bad == 0;
-    HL_TRY(step_all(p, result));
+    HL_TRY(hl_run_phases(p, first, HL_PHASE_DECIDE));
+    HL_TRY(read_numbers(p, result));
+    HL_TRY(sum_results(p, result));
+    HL_TRY(agree_on_gradients(p));
+    HL_TRY(update(p, result));
     if (!result->finite || result->skipped) return HALO_OK;
     return p->model->steps % p->average == 0 ? hl_program_average_now(p) : HALO_OK;
 }
@@ -277,39 +181,64 @@ static void conclude_updates(hl_program *p, hl_step_result *result)
     if (p->updated) count_update(p);
 }
 
+/* Gradients are summed by MPI, and their parameters stepped as they arrive unless that has to wait for all of them. */
+static halo_status train_by_host(hl_program *p, hl_phase first, hl_step_result *result)
+{
+    const bool as_they_arrive = !(p->model->optim.clip_norm > 0) && p->model->optim.scaling.rule == HL_SCALING_NONE;
+    HL_TRY(hl_run_phases(p, first, HL_PHASE_LOSS));
+    HL_TRY(hl_backward_and_sum(p, as_they_arrive));
+    if (!as_they_arrive) HL_TRY(hl_run_phases(p, HL_PHASE_GRADIENT_NORMS, HL_PHASE_DECIDE));
+    HL_TRY(read_numbers(p, result));
+    HL_TRY(sum_results(p, result));
+    if (!as_they_arrive) return update(p, result);
+    conclude_updates(p, result);
+    return HALO_OK;
+}
+
+/* All of it on the device. */
+static halo_status train_whole(hl_program *p, hl_phase first, bool update, hl_step_result *result)
+{
+    HL_TRY(hl_run_phases(p, first, update ? HL_PHASE_UPDATE : HL_PHASE_BACKWARD));
+    HL_TRY(read_numbers(p, result));
+    p->updated = update && updates(p, result);
+    if (p->updated) count_update(p);
+    return HALO_OK;
+}
+
 /* Gradients of the step before are what this one adds to, or nothing is. */
 static halo_status clear_gradients(hl_program *p, const hl_step_options *options)
 {
     hl_model *m = p->model;
     if (!p->opt.accumulate || options->accumulate) return HALO_OK;
-    return p->dev->ops->fill(p->dev, m->base[HL_GRADIENT], 0,
-                             (size_t)m->elements * hl_dtype_size(m->dev->master), NULL);
+    return p->dev->ops->fill(p->dev, m->base[HL_GRADIENT], 0, (size_t)m->elements * hl_dtype_size(m->dev->master), NULL);
 }
 
-static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
-                         hl_step_result *result)
+/* What is another thing in each step. */
+static void set_record(hl_program *p, const hl_step_options *options)
 {
-    const bool collective = p->reducer && options->update, summed = collective && p->average == 0;
-    const bool linked = summed && p->opt.link;
-    const bool as_they_arrive = summed && !linked && !(p->model->optim.clip_norm > 0) && p->model->optim.scaling.rule == HL_SCALING_NONE;
     p->record.seed = options->seed;
     p->record.step = options->step;
     p->record.delta = options->delta;
-    memcpy(result->votes, options->vote, sizeof(result->votes));
-    HL_TRY(load(p, batch));
+    p->record.grad_scale = (options->grad_scale != 0 ? options->grad_scale : 1) / p->record.loss_scale;
+    p->record.t = p->model->steps + 1;
+    p->record.lr = options->lr;
+}
+
+static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_options *options, hl_step_result *result)
+{
+    const bool collective = p->reducer && options->update;
+    p->updated = false;
+    p->summing = collective && p->average == 0 && p->opt.links;
+    memcpy(p->number + HALO_NUM_VOTE, options->vote, sizeof(options->vote));
+    HL_TRY(hl_load(p, batch));
+    set_record(p, options);
     result->loss_scale = p->record.loss_scale;
     HL_TRY(clear_gradients(p, options));
-    HL_TRY(follow_weights(p));
-    set_rate(p, options);
-    HL_TRY(hl_run_phases(p, HL_PHASE_FORWARD, summed && !linked ? HL_PHASE_LOSS : HL_PHASE_BACKWARD));
-    if (summed) HL_TRY(linked ? hl_sum_by_link(p) : hl_backward_and_sum(p, as_they_arrive));
-    HL_TRY(read_loss(p, result));
-    if (collective && !summed) return update_apart(p, options, result);
-    if (collective) HL_TRY(sum_results(p, options, result));
-    if (as_they_arrive)
-        conclude_updates(p, result);
-    else if (result->finite && options->update)
-        HL_TRY(update(p, result));
+    const hl_phase first = first_phase(p);
+    if (!collective || p->summing)
+        HL_TRY(train_whole(p, first, options->update, result));
+    else
+        HL_TRY(p->average > 0 ? train_apart(p, first, result) : train_by_host(p, first, result));
     return p->dev->ops->wait(p->dev, NULL);
 }
 
@@ -332,11 +261,11 @@ halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step
 static halo_status predictions(hl_program *p, int value, float *out)
 {
     const halo_operand *o = &p->value[value].operand;
-    const int64_t rows = rows_of(p), size = hl_operand_box_elements(o) / o->ext[HALO_N];
-    if (rows == 1) return p->dev->ops->download(p->dev, o, storage(p, value), HALO_F32, out);
+    const int64_t rows = hl_rows(p), size = hl_operand_box_elements(o) / o->ext[HALO_N];
+    if (rows == 1) return p->dev->ops->download(p->dev, o, hl_storage_of(p, value), HALO_F32, out);
     float *all;
     HL_TRY(hl_calloc(p->ctx, (size_t)(o->ext[HALO_N] * size), sizeof(*all), "predictions of rows", &all));
-    halo_status st = p->dev->ops->download(p->dev, o, storage(p, value), HALO_F32, all);
+    halo_status st = p->dev->ops->download(p->dev, o, hl_storage_of(p, value), HALO_F32, all);
     for (int64_t i = 0; i < p->opt.batch * size && st == HALO_OK; i++) {
         double sum = 0;
         for (int64_t r = 0; r < rows; r++) sum += all[(i / size * rows + r) * size + i % size];
@@ -348,9 +277,9 @@ static halo_status predictions(hl_program *p, int value, float *out)
 
 halo_status hl_run_forward(hl_program *p, const hl_batch *batch)
 {
-    HL_TRY(load(p, batch));
-    HL_TRY(follow_weights(p));
-    return hl_run_phase(p, HL_PHASE_FORWARD);
+    p->summing = false;
+    HL_TRY(hl_load(p, batch));
+    return hl_run_phases(p, first_phase(p), HL_PHASE_FORWARD);
 }
 
 static halo_status evaluate(hl_program *p, const hl_batch *batch, float *prediction, hl_step_result *result)
@@ -359,7 +288,7 @@ static halo_status evaluate(hl_program *p, const hl_batch *batch, float *predict
     HL_TRY(hl_run_forward(p, batch));
     if (batch->y) {
         HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
-        HL_TRY(read_loss(p, result));
+        HL_TRY(read_numbers(p, result));
     }
     HL_TRY(p->dev->ops->wait(p->dev, NULL));
     return prediction ? predictions(p, out, prediction) : HALO_OK;

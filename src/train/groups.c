@@ -112,7 +112,8 @@ static halo_status time_gradients(hl_run *run, const hl_reducer_options *o, hl_g
 static halo_status measured(hl_run *run, hl_reducer_options *o, hl_gradient *gradient, hl_grouping_spec *spec)
 {
     HL_TRY(time_gradients(run, o, gradient));
-    HL_TRY(hl_reducer_measure(run->ctx, o, gradient[o->gradients - 1].hi * (int64_t)spec->element, &spec->cost));
+    const int64_t bytes = gradient[o->gradients - 1].hi * (int64_t)spec->element;
+    HL_TRY(run->links ? hl_links_measure(run->ctx, run->dev, run->links, o->type, bytes, &spec->cost) : hl_reducer_measure(run->ctx, o, bytes, &spec->cost));
     HL_DEBUG(run->ctx, "backward takes %.3g ms, a sum %.3g us and %.3g s per GB", gradient[o->gradients - 1].seconds * 1e3, spec->cost.latency * 1e6,
              spec->cost.seconds_per_byte * 1e9);
     return HALO_OK;

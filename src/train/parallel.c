@@ -135,13 +135,9 @@ static void say_groups(const hl_run *run, const hl_reducer_options *o)
         HL_INFO(run->ctx, "%d ranks; parameters are averaged every %" PRId64 " step%s", run->ctx->ranks, run->set.reduce.average_steps, HL_S(run->set.reduce.average_steps));
         return;
     }
-    if (run->link) {
-        HL_INFO(run->ctx, "%d ranks; gradients are summed by their devices among themselves", run->ctx->ranks);
-        return;
-    }
     hl_group_text(o->gradient, o->group, o->groups, &text);
     HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, HL_S(o->groups),
-            hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
+            run->links ? "their devices among themselves" : hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
     hl_str_free(&text);
 }
 

@@ -42,7 +42,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     o.memory_beside = o.memory_limit > 0 && (size_t)run->set.memory_limit > o.memory_limit ? (size_t)run->set.memory_limit - o.memory_limit : 0;
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
-    o.link = run->link;
+    o.links = run->links;
     return o;
 }
 

@@ -50,7 +50,7 @@ typedef struct hl_run {
     halo_context *ctx;
     hl_settings set;
     halo_device *dev; /* the context's */
-    struct halo_link *link; /* between the ranks' devices; NULL: by way of the host */
+    hl_links *links;       /* between the ranks' devices; NULL: by way of the host */
     hl_grid grid;     /* this rank among those that hold a sample together, and these among those that take other samples */
     hl_team *team;    /* the ranks of it; NULL: a run that is only looked at, or the library's of one rank */
     struct halo_network *net;

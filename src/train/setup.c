@@ -75,7 +75,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     halo_status st;
     HL_GOTO(st, hl_run_make_grid(run, after != NULL), destroy);
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
-    if (!after && run->dev) HL_GOTO(st, hl_link_open(ctx, run->dev, &run->link), destroy);
+    if (!after && run->dev) HL_GOTO(st, hl_links_open(ctx, run->dev, &run->links), destroy);
     if (splits) HL_GOTO(st, hl_run_standardise(run), destroy);
     HL_GOTO(st, hl_run_make_programs(run, need, after), destroy);
     *out = run;
@@ -105,7 +105,7 @@ void hl_run_destroy(hl_run *run)
     hl_model_destroy(run->model);
     halo_network_destroy(run->net);
     for (int split = 0; split < HL_SPLITS; split++) hl_source_close(run->source[split]);
-    if (run->link) run->dev->ops->unlink(run->dev, run->link);
+    hl_links_close(run->dev, run->links);
     hl_team_destroy(run->team);
     if (run->lock > 0) close(run->lock);
     free(run->seat);

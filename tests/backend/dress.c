@@ -459,10 +459,10 @@ void dress_print(const dressed *x, const halo_candidate *c)
     print3("pad", d->window.pad_lo);
     if (d->kind == HALO_OP_CONV_POOL_FWD) print3("pooled by", d->pool_side);
     printf("\n#     act %s slope %g pool %d count_pad %d accumulate %d inference %d unbiased %d last %d reverse %d "
-           "groups %" PRId64 " per_sample %d loss %d optimizer %d larc %d skip %d\n",
+           "groups %" PRId64 " per_sample %d loss %d optimizer %d larc %d clip %g\n",
            hl_act_name(d->act), d->slope, d->pool, d->count_pad, d->accumulate, d->inference, d->unbiased,
            d->channels_last, d->reverse, d->groups, d->per_sample, d->loss, d->update.kind, d->update.larc,
-           x->t->record.skip);
+           d->clip_norm);
     for (int k = 0; d->kind == HALO_OP_MARGIN && k < 3; k++)
         printf("#     margin mode %d %d\n", d->margin_mode[k][0], d->margin_mode[k][1]);
     for (int i = 0; i < HALO_ROLES; i++)

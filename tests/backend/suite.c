@@ -723,7 +723,24 @@ static void make_update(trial *t, rng *r)
         if (rng_chance(r, 10)) t->t[HALO_STAT].value[0] = 0;
         if (rng_chance(r, 10)) t->t[HALO_STAT2].value[0] = 0;
     }
-    t->record.skip = rng_chance(r, 10);
+    if (rng_chance(r, 50)) {
+        operand *number = use_flat(t, HALO_NUM, DRESS_STAT, true, false, HALO_NUMBERS);
+        fill_positive(r, number);
+        number->value[HALO_NUM_FACTOR] = rng_chance(r, 50) ? 1 : 0.25;
+        number->value[HALO_NUM_SKIP] = rng_chance(r, 20);
+    }
+}
+
+/* Of a few tensors or of many, some with values that are not finite. */
+static void make_decide(trial *t, rng *r)
+{
+    const int64_t n = rng_chance(r, 20) ? rng_int(r, 300, 900) : rng_int(r, 1, 12);
+    operand *norm = use_flat(t, HALO_X, DRESS_STAT, true, false, 3 * n);
+    fill_positive(r, norm);
+    for (int64_t i = 0; i < n; i++) norm->value[3 * i + 1] = 0;
+    if (rng_chance(r, 30)) norm->value[3 * rng_int(r, 0, n - 1) + 1] = 3;
+    use_flat(t, HALO_NUM, DRESS_STAT, true, true, HALO_NUMBERS);
+    t->d.clip_norm = rng_chance(r, 50) ? 0.5 : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ trials */
@@ -771,6 +788,7 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_UPSAMPLE_FWD:
     case HALO_OP_UPSAMPLE_BWD: make_upsample(t, r); break;
     case HALO_OP_SUMSQ: make_sumsq(t, r); break;
+    case HALO_OP_DECIDE: make_decide(t, r); break;
     case HALO_OP_UPDATE: make_update(t, r); break;
     case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
     case HALO_OP_KINDS: break;

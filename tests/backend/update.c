@@ -104,9 +104,15 @@ static void test_decay(halo_device *dev, const char *name, double tol)
     step(&b);
     for (int i = 0; i < N; i++) want[i] = 0.875 * w0[i] - 0.125 * g0[i]; /* w - 1/4 (g/2 + w/2) */
     expect(&b, want, "SGD with weight decay and scaled gradient");
-    b.record.skip = 1;
+    add(&b, HALO_NUM, HALO_F64, HALO_NUMBERS, (const double[HALO_NUMBERS]){[HALO_NUM_FACTOR] = 1, [HALO_NUM_SKIP] = 1});
     step(&b);
     expect(&b, want, "a skipped step changes nothing");
+    close_bench(&b);
+    b = open_bench(dev, name, tol, u, w0, g0);
+    b.record.grad_scale = 2;
+    add(&b, HALO_NUM, HALO_F64, HALO_NUMBERS, (const double[HALO_NUMBERS]){[HALO_NUM_FACTOR] = 0.25});
+    step(&b);
+    expect(&b, want, "a factor of the step multiplies the scale");
     close_bench(&b);
 }
 
@@ -172,6 +178,42 @@ static void test_larc(halo_device *dev, const char *name, double tol)
     close_bench(&b);
 }
 
+/* What DECIDE makes of two tensors' square sums 9 and 16, whose gradients are still twice what they should be. */
+static void decide_case(halo_device *dev, const char *name, double clip, double loss, double bad, double square, const double want[HALO_NUMBERS], const char *what)
+{
+    const double norms[6] = {9, 0, 2.5, square, bad, 3}, before[HALO_NUMBERS] = {loss, 7, 1, 2, 3, 9, 9, 9, 9, 9};
+    double got[HALO_NUMBERS];
+    bool good = true;
+    bench b = {.dev = dev, .name = name, .d = {.kind = HALO_OP_DECIDE, .clip_norm = clip}, .record = {.grad_scale = 0.5}};
+    add(&b, HALO_X, HALO_F64, 6, norms);
+    add(&b, HALO_NUM, HALO_F64, HALO_NUMBERS, before);
+    step(&b);
+    get(&b, HALO_NUM, got);
+    for (int i = 0; i < HALO_NUMBERS; i++) good = good && (i < HALO_NUM_FACTOR ? memcmp(&got[i], &before[i], sizeof(double)) == 0 : got[i] == want[i]);
+    tap_ok(good, "%s: %s", name, what);
+    close_bench(&b);
+}
+
+static void test_decide(halo_device *dev, const char *name)
+{
+    const double none[HALO_NUMBERS] = {[HALO_NUM_FACTOR] = 1, [HALO_NUM_SQUARES] = 25, [HALO_NUM_LARGEST] = 3};
+    double want[HALO_NUMBERS];
+    memcpy(want, none, sizeof(want));
+    decide_case(dev, name, 0, 0.5, 0, 16, want, "a step with finite gradients, not clipped");
+    decide_case(dev, name, 3, 0.5, 0, 16, want, "a norm of 2.5 where 3 is allowed");
+    want[HALO_NUM_FACTOR] = 0.5;
+    decide_case(dev, name, 1.25, 0.5, 0, 16, want, "a norm of 2.5 where half of it is allowed");
+    memcpy(want, none, sizeof(want));
+    want[HALO_NUM_SKIP] = 1;
+    decide_case(dev, name, 0, NAN, 0, 16, want, "no update of a loss that is not a number");
+    decide_case(dev, name, 0, -INFINITY, 0, 16, want, "no update of an infinite loss");
+    want[HALO_NUM_BAD] = 4;
+    decide_case(dev, name, 0, 0.5, 4, 16, want, "no update of gradients with 4 values that are not finite");
+    want[HALO_NUM_BAD] = 0;
+    want[HALO_NUM_SQUARES] = INFINITY;
+    decide_case(dev, name, 0, 0.5, 0, INFINITY, want, "no update where squares overflow");
+}
+
 static void test_device(halo_device *dev, const char *name, double tol)
 {
     test_momentum(dev, name, tol);
@@ -179,6 +221,7 @@ static void test_device(halo_device *dev, const char *name, double tol)
     test_adam(dev, name, tol, HALO_ADAM);
     test_adam(dev, name, tol, HALO_ADAMW);
     test_larc(dev, name, tol);
+    test_decide(dev, name);
 }
 
 int main(void)

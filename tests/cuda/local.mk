@@ -21,7 +21,7 @@ tests_cuda_driver_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 tests_cuda_driver_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
 if CUDASIM
-cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
+cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
 	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
 	tests/cudasim/kern_upsample.cpp
 # The backend with a defect: its streams do not wait for one another

@@ -28,7 +28,7 @@ static halo_status bind_transfer(hl_program *p, hl_transfer *t)
     HL_TRY(hl_transfer_messages(p, t, &message, &n));
     halo_status st = hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange);
     if (st == HALO_OK) hl_exchange_name(t->exchange, hl_layer_of(p, t->layer)->name);
-    if (st == HALO_OK && p->opt.link)
+    if (st == HALO_OK && p->opt.links)
         st = hl_passage_make(p, t, message, n, &t->passage);
     else if (st == HALO_OK && !p->dev->ops->mpi_pointer)
         st = hl_mirror_make(p, t, message, n, &t->mirror);
@@ -54,15 +54,9 @@ halo_status hl_pass_bind(hl_program *p)
     p->opt.beside = NULL;
     HL_TRY(alloc_cleared(p, p->image_bytes, &p->images));
     HL_TRY(alloc_cleared(p, p->scratch_bytes, &p->scratch));
-    size_t numbers = HL_NORM_NUMBERS * (size_t)p->model->params;
-    size_t rows = (size_t)(p->opt.batch * hl_layer_of(p, p->net->layers - 1)->rows);
-    if (numbers < rows) numbers = rows;
-    HL_TRY(hl_calloc(p->ctx, numbers, sizeof(*p->host), "host numbers of a program", &p->host));
+    HL_TRY(hl_calloc(p->ctx, (size_t)(p->opt.batch * hl_rows(p)), sizeof(*p->host), "weights of samples", &p->host));
     for (int i = 0; i < p->steps; i++) HL_TRY(bind_step(p, &p->step[i]));
-    for (int i = 0, f = 0; f <= HL_PHASES; f++) {
-        while (i < p->steps && (int)p->step[i].phase < f) i++;
-        p->phase[f] = i;
-    }
+    hl_find_phases(p);
     HL_TRY(hl_statistics_prepare(p));
     return p->dev->ops->wait(p->dev, NULL);
 }

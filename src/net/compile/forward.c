@@ -279,7 +279,7 @@ halo_status hl_lower_loss(hl_program *p)
     s->use[HALO_X] = hl_use_of(p->y[last]);
     s->use[HALO_T] = hl_use_of(p->target);
     s->use[HALO_SW] = hl_use_of(p->weight);
-    s->use[HALO_STAT] = hl_use_of(p->loss);
+    s->use[HALO_STAT] = (hl_use){.value = p->numbers, .ext = {0, 0, 2}}; /* loss and weight */
     if (p->g[last] >= 0) s->use[HALO_DX] = hl_use_of(p->g[last]);
     if (p->split[last]) {
         hl_set_global(p, last, &s->desc);

@@ -16,6 +16,8 @@ libhalo_core_la_SOURCES += \
 	src/net/run.c src/net/statistics.c src/net/weigh.c \
 	src/net/mirror.c \
 	src/net/transfer.c \
+	src/net/link.c \
+	src/net/load.c \
 	src/net/passage.c \
 	src/net/compile/backward.c \
 	src/net/compile/bind.c \

@@ -107,9 +107,9 @@ static halo_status add_loss(hl_program *p)
     p->value[p->target].cls = cls;
     HL_TRY(hl_value_new(p, HL_VALUE_TARGET, -1, "sample weights", &p->weight));
     p->value[p->weight].ext[HALO_W] = ext[HALO_N];
-    HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, -1, "loss", &p->loss));
-    p->value[p->loss].ext[HALO_W] = 2;
-    p->value[p->target].forever = p->value[p->weight].forever = p->value[p->loss].forever = true;
+    HL_TRY(hl_value_new(p, HL_VALUE_STATISTICS, -1, "numbers", &p->numbers));
+    p->value[p->numbers].ext[HALO_W] = HALO_NUMBERS;
+    p->value[p->target].forever = p->value[p->weight].forever = p->value[p->numbers].forever = true;
     return hl_step_new(p, HL_STEP_LAYER, HL_PHASE_LOSS, -1, &step);
 }
 

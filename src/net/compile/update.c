@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update.c -- the end of a training step: |dw|^2 and the count of values that are not finite, per parameter;
- * then, once the host has seen them all (skip, clipping), one optimiser step per parameter. Parameters come
- * in the order of their storage, which is that of backward. |w|^2 is kept by the updates themselves; it is
- * measured when the weights were changed from outside.
+ * update.c -- the end of a training step: |dw|^2 and the count of values that are not finite, per parameter; then what follows from all of them together (is there to be an update, clipping); then one
+ * optimiser step per parameter. The device does all of it without the host. Parameters come in the order of their storage, which is that of backward. |w|^2 is kept by the updates
+ * themselves; it is measured when the weights were changed from outside.
  */
 #include "net/compile/compile.h"
 
@@ -47,11 +46,25 @@ static halo_status update(hl_program *p, int param)
     s->desc.update.weight_decay = decay_of(p, &m->param[param]);
     HL_TRY(use_array(p, param, HL_MASTER, true, HALO_WT));
     HL_TRY(use_array(p, param, HL_GRADIENT, true, HALO_DW));
+    p->step[p->steps - 1].use[HALO_NUM] = hl_use_of(p->numbers);
     if (m->has_state[0]) HL_TRY(use_array(p, param, HL_STATE1, true, HALO_M1));
     if (m->has_state[1]) HL_TRY(use_array(p, param, HL_STATE2, true, HALO_M2));
     if (m->optim.update.larc == HALO_LARC_OFF) return HALO_OK;
     HL_TRY(use_array(p, param, HL_MODEL_GRADIENT_NORM, false, HALO_STAT));
     return use_array(p, param, HL_MODEL_WEIGHT_NORM, false, HALO_STAT2);
+}
+
+static halo_status decide(hl_program *p)
+{
+    hl_step *s;
+    int norms;
+    if (p->model->params == 0) return HALO_OK;
+    HL_TRY(hl_norms_value(p, &norms));
+    HL_TRY(hl_op_new(p, HALO_OP_DECIDE, HL_PHASE_DECIDE, -1, &s));
+    s->desc.clip_norm = p->model->optim.clip_norm;
+    s->use[HALO_X] = hl_use_of(norms);
+    s->use[HALO_NUM] = hl_use_of(p->numbers);
+    return HALO_OK;
 }
 
 halo_status hl_lower_update(hl_program *p)
@@ -66,5 +79,5 @@ halo_status hl_lower_update(hl_program *p)
             HL_TRY(update(p, i));
         }
     }
-    return HALO_OK;
+    return decide(p);
 }

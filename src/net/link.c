@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c -- links between the devices of all ranks, and sums over them.
+ *
+ * There are two. What goes over one link is done in one order, and the sums of gradients, which go on beside the backward pass on a queue of their own, must not hold up the margins that the
+ * next layer waits for. A group's sum is a step of the program behind the last one that writes a gradient of it; the updates begin when all sums are
+ * there. The order of steps is that of all ranks, so nobody needs to ask who is ready.
+ */
+#include "net/ir.h"
+
+#include "base/clock.h"
+
+/* All ranks could, or why this one could not; the others' reasons are their own. */
+static halo_status try_link(halo_context *ctx, halo_device *dev, halo_link **link)
+{
+    unsigned char id[HALO_LINK_ID] = {0};
+    halo_status mine = ctx->rank == 0 ? dev->ops->link_id(dev, id) : HALO_OK;
+    double bad = mine != HALO_OK;
+    HL_TRY(hl_comm_sum(ctx, &bad, 1));
+    if (bad > 0) return HALO_ERR_UNSUPPORTED;
+    HL_TRY(hl_comm_broadcast(ctx, id, sizeof(id), 0));
+    mine = dev->ops->link(dev, id, ctx->ranks, ctx->rank, link);
+    bad = mine != HALO_OK;
+    HL_TRY(hl_comm_sum(ctx, &bad, 1));
+    return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
+}
+
+static halo_status open_links(halo_context *ctx, halo_device *dev, hl_links *l)
+{
+    HL_TRY(try_link(ctx, dev, &l->order));
+    HL_TRY(try_link(ctx, dev, &l->sums));
+    halo_status mine = dev->ops->queue(dev, &l->beside);
+    double bad = mine != HALO_OK;
+    HL_TRY(hl_comm_sum(ctx, &bad, 1));
+    return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
+}
+
+void hl_links_close(halo_device *dev, hl_links *links)
+{
+    if (!links) return;
+    if (links->beside) dev->ops->unqueue(dev, links->beside);
+    if (links->sums) dev->ops->unlink(dev, links->sums);
+    if (links->order) dev->ops->unlink(dev, links->order);
+    free(links);
+}
+
+halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_links **links)
+{
+    double able = dev->ops->link != NULL && dev->ops->queue != NULL && !ctx->no_links;
+    *links = NULL;
+    HL_TRY(hl_comm_sum(ctx, &able, 1));
+    if (ctx->ranks == 1 || able < ctx->ranks) return HALO_OK;
+    HL_AGREE(ctx, hl_calloc(ctx, 1, sizeof(**links), "links between devices", links));
+    halo_status st = open_links(ctx, dev, *links);
+    if (st == HALO_OK) return HALO_OK;
+    hl_links_close(dev, *links);
+    *links = NULL;
+    if (st != HALO_ERR_UNSUPPORTED) return st;
+    if (ctx->rank == 0) HL_WARN(ctx, "the ranks' devices cannot exchange data among themselves, so it goes by way of the host: %s", halo_error_message(ctx));
+    return HALO_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- what sums cost */
+
+enum { MEASURE_SIZES = 5, MEASURE_TIMES = 5, MEASURE_LEAST = 4096, MEASURE_MOST = 256 << 20 };
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static halo_status time_sum(halo_context *ctx, halo_device *dev, const hl_links *l, void *buffer, halo_dtype type, int64_t n, double *median)
+{
+    double seconds[MEASURE_TIMES];
+    for (int i = 0; i < MEASURE_TIMES; i++) {
+        HL_TRY(hl_comm_barrier(ctx));
+        double start = hl_now();
+        HL_TRY(dev->ops->link_sum(dev, l->sums, buffer, type, n, NULL));
+        HL_TRY(dev->ops->wait(dev, NULL));
+        seconds[i] = hl_now() - start;
+    }
+    qsort(seconds, MEASURE_TIMES, sizeof(double), ascending);
+    *median = seconds[MEASURE_TIMES / 2];
+    return HALO_OK;
+}
+
+halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost)
+{
+    const double largest = fmin(fmax((double)bytes, 2.0 * MEASURE_LEAST), MEASURE_MOST);
+    double size[MEASURE_SIZES], seconds[MEASURE_SIZES];
+    void *buffer = NULL;
+    HL_AGREE(ctx, dev->ops->alloc(dev, (size_t)largest, &buffer));
+    halo_status st = dev->ops->fill(dev, buffer, 0, (size_t)largest, NULL);
+    for (int i = 0; i < MEASURE_SIZES && st == HALO_OK; i++) {
+        size[i] = MEASURE_LEAST * pow(largest / MEASURE_LEAST, (double)i / (MEASURE_SIZES - 1));
+        st = time_sum(ctx, dev, links, buffer, type, (int64_t)(size[i] / (double)hl_dtype_size(type)), &seconds[i]);
+    }
+    dev->ops->release(dev, buffer);
+    HL_TRY(st);
+    HL_TRY(hl_comm_max(ctx, seconds, MEASURE_SIZES));
+    *cost = hl_fit_cost(size, seconds, MEASURE_SIZES);
+    return HALO_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- sums as steps */
+
+/* The backward step after which all gradients of a group have their values. */
+static int complete_after(const hl_program *p, hl_group g)
+{
+    int last = -1;
+    for (int i = g.first; i < g.last; i++)
+        if (p->complete[i] > last) last = p->complete[i];
+    return last;
+}
+
+static halo_status add_sum(hl_program *p, hl_group g)
+{
+    const hl_model *m = p->model;
+    hl_step *s;
+    HL_TRY(hl_step_new(p, HL_STEP_SUM, HL_PHASE_BACKWARD, p->model->param[p->arrival[g.last - 1].param].layer, &s));
+    s->lo = m->offset[p->arrival[g.first].param];
+    s->n = (g.last == p->gradients ? m->trained : m->offset[p->arrival[g.last].param]) - s->lo;
+    return HALO_OK;
+}
+
+/* Groups whose last gradient is complete after backward step i, -1: before the first; these sums come in the order of groups. */
+static halo_status add_sums(hl_program *p, const hl_reducer *r, int i)
+{
+    for (int g = 0; g < hl_reducer_groups(r); g++) {
+        hl_group members = hl_reducer_group_of(r, g);
+        if (complete_after(p, members) == i) HL_TRY(add_sum(p, members));
+    }
+    return HALO_OK;
+}
+
+/* Behind backward: the sums are waited for, and so is that of losses and votes. */
+static halo_status add_end(hl_program *p)
+{
+    hl_step *s;
+    HL_TRY(hl_step_new(p, HL_STEP_JOIN, HL_PHASE_GRADIENT_NORMS, -1, &s));
+    return hl_step_new(p, HL_STEP_SUM, HL_PHASE_GRADIENT_NORMS, -1, &s);
+}
+
+static halo_status write_anew(hl_program *p, const hl_reducer *r, const hl_step *step, int n)
+{
+    const int first = p->phase[HL_PHASE_BACKWARD], end = p->phase[HL_PHASE_BACKWARD + 1];
+    for (int i = 0; i <= n; i++) {
+        if (i == first) HL_TRY(add_sums(p, r, -1));
+        if (i == end) HL_TRY(add_end(p));
+        if (i < n) HL_TRY(hl_step_again(p, &step[i]));
+        if (i >= first && i < end) HL_TRY(add_sums(p, r, i));
+    }
+    return HALO_OK;
+}
+
+halo_status hl_sums_place(hl_program *p, const hl_reducer *r)
+{
+    int n;
+    hl_step *step = hl_take_steps(p, &n);
+    halo_status st = write_anew(p, r, step, n);
+    free(step);
+    hl_find_phases(p);
+    free(p->seconds); /* they were of steps by number, and have done their work */
+    p->seconds = NULL;
+    return st;
+}
+
+/* Losses and votes, in the order of steps; or gradients, beside what comes after. */
+halo_status hl_sum_run(hl_program *p, const hl_step *s)
+{
+    const halo_device_ops *ops = p->dev->ops;
+    const hl_links *l = p->opt.links;
+    const hl_model *m = p->model;
+    if (!p->summing) return HALO_OK;
+    if (s->n == 0) return ops->link_sum(p->dev, l->order, hl_storage_of(p, p->numbers), HALO_F64, HALO_NUM_FACTOR, NULL);
+    HL_TRY(ops->follow(p->dev, l->beside, NULL));
+    p->forked = true;
+    return ops->link_sum(p->dev, l->sums, (char *)m->base[HL_GRADIENT] + (size_t)s->lo * hl_dtype_size(m->dev->master), m->dev->master, s->n, l->beside);
+}
+
+halo_status hl_sums_join(hl_program *p)
+{
+    if (!p->forked) return HALO_OK;
+    p->forked = false;
+    return p->dev->ops->follow(p->dev, NULL, p->opt.links->beside);
+}
