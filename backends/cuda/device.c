@@ -189,8 +189,8 @@ static const halo_device_ops device_ops = {
 #endif
 };
 
-/* Tensor cores take 16-bit operands with channels last as they lie; f32 is at home in the plain order. */
-static const halo_layout plain_layouts[] = {HALO_NCDHW, HALO_LAYOUTS}, half_layouts[] = {HALO_NDHWC, HALO_NCDHW, HALO_LAYOUTS};
+/* Tensor cores take operands with channels last as they lie; f32 without them is at home in the plain order. */
+static const halo_layout plain_layouts[] = {HALO_NCDHW, HALO_LAYOUTS}, core_layouts[] = {HALO_NDHWC, HALO_NCDHW, HALO_LAYOUTS};
 
 /* A rank takes the device of its number on the node; launchers say it in variables of their own. */
 static int rank_on_node(void)
@@ -255,10 +255,11 @@ static halo_status open_device(halo_context *ctx, const halo_device_options *opt
         return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32, f16 or bf16, not in %s", hl_dtype_name(compute));
     HL_TRY(hl_cuda_examine(ctx, &devices));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*dev), "a device", &dev));
-    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = compute, .master = HALO_F32, .layouts = compute == HALO_F32 ? plain_layouts : half_layouts};
+    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = compute, .master = HALO_F32, .layouts = plain_layouts};
     dev->index = rank_on_node() % devices;
     dev->most_elements = most_elements();
     dev->tf32 = options && options->tf32;
+    if (compute != HALO_F32 || dev->tf32) dev->super.layouts = core_layouts;
     dev->any_order = options && options->any_order;
     halo_status st = HALO_OK;
     size_t free_bytes, total;

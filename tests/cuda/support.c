@@ -6,8 +6,8 @@
  * stdin: a convolution per line, as the simulated cuDNN writes those that it is asked for (CUDASIM_PROBLEMS):
  *     pass type  x: extents[5] strides[5]  y: extents[5] strides[5]  last  w: extents[5]  pad[3] stride[3] dilation[3]
  *     3 type  x y w: extents[5] strides[5] align  pad_lo[3] pad_hi[3] stride[3] dilation[3]  bias relu slope bias_align
- * pass 0 forward, 1 backward data, 2 backward filter, 3 forward as a graph with bias and relu, which the backend's own file builds; type f32, f16, bf16; last: filters have
- * channels last. stdout: TAP, two devices for each. An argument n: only every n-th of the graphs, whose kernels the library may compile.
+ * pass 0 forward, 1 backward data, 2 backward filter, 3 forward as a graph with bias and relu, which the backend's own file builds; type f32, tf32, f16, bf16;
+ * last: filters have channels last. stdout: TAP, two devices for each. An argument n: only every n-th of the graphs, whose kernels the library may compile.
  */
 #include "conv_graph.h"
 
@@ -193,13 +193,13 @@ static int read_numbers(int64_t *v, int n)
 
 static int read_tensor(hl_graph_tensor *t) { return read_numbers(t->ext, 5) && read_numbers(t->stride, 5) && read_numbers(&t->align, 1); }
 
-/* f32 is asked for without TF32. */
+/* f32 is asked for without tensor cores, tf32 with them. */
 static int read_graph(const char *type, hl_graph_conv *c)
 {
     memset(c, 0, sizeof(*c));
     c->type = (int)type_of(type);
     c->refuse = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION | 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
-                (unsigned)(c->type == CUDNN_DATA_FLOAT) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+                (unsigned)(strcmp(type, "f32") == 0) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     c->workspace = INT64_C(1) << 32;
     return read_tensor(&c->x) && read_tensor(&c->y) && read_tensor(&c->w) && read_numbers(c->pad_lo, 3) && read_numbers(c->pad_hi, 3) && read_numbers(c->stride, 3) &&
            read_numbers(c->dilation, 3) && scanf("%d %d %lf", &c->bias, &c->relu, &c->slope) == 3 && read_numbers(&c->bias_align, 1);
