@@ -297,7 +297,7 @@ static halo_status unknown(const place *at, hl_keys keys, const char *name)
     const char *near = same_ending(keys, name);
     if (!near) near = hl_nearest(name, names, keys.n);
     halo_status st = near ? complain(at, "unknown key '%s' (did you mean '%s'?)", name, near)
-                          : complain(at, "unknown key '%s'; 'halo help config' lists all", name);
+                          : complain(at, "unknown key '%s'; '%s' lists all", name, keys.page ? keys.page : "halo help config");
     free(names);
     return st;
 }

@@ -55,6 +55,7 @@ typedef struct hl_where {
 typedef struct hl_keys {
     const hl_key *key;
     size_t n;
+    const char *page; /* the command that lists all; NULL: halo help config */
     hl_where *where; /* [n], kept by who reads settings; NULL: nobody asks. Its names are those that were given, not copies */
 } hl_keys;
 

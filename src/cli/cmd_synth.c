@@ -86,20 +86,6 @@ static bool is_key(hl_keys keys, const char *name)
     return false;
 }
 
-/* key=value of the command line; a key that is like none is told where to find all. */
-static halo_status apply_word(hl_invocation *inv, hl_keys keys, const char *word, void *s)
-{
-    const char **names;
-    char name[HL_TEXT_MAX];
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    if (!strchr(word, '=') || is_key(keys, name)) return hl_config_override(inv->ctx, keys, s, word);
-    HL_TRY(hl_calloc(inv->ctx, keys.n, sizeof(*names), "key names", &names));
-    for (size_t i = 0; i < keys.n; i++) names[i] = keys.key[i].name;
-    const char *near = hl_nearest(name, names, keys.n);
-    free(names);
-    return near ? hl_config_override(inv->ctx, keys, s, word) : hl_fail(inv->ctx, HALO_ERR_USAGE, "command line: unknown key '%s'; 'halo synth keys' lists all", name);
-}
-
 /* Options of other generators are refused: `keys` are this one's, `more` its options that are no keys. */
 static halo_status check_options(hl_invocation *inv, const hl_keys *keys, const char *more)
 {
@@ -119,7 +105,7 @@ static halo_status read_settings(hl_invocation *inv, hl_keys keys, void *s)
     if (hl_given(inv, "config")) HL_TRY(hl_config_load(inv->ctx, keys, s, hl_option_text(inv, "config")));
     for (size_t i = 0; i < HL_COUNT(options); i++)
         if (is_key(keys, options[i].name) && hl_given(inv, options[i].name)) HL_TRY(apply_option(inv, keys, options[i].name, s));
-    for (int i = 1; i < inv->args; i++) HL_TRY(apply_word(inv, keys, inv->arg[i], s));
+    for (int i = 1; i < inv->args; i++) HL_TRY(hl_config_override(inv->ctx, keys, s, inv->arg[i]));
     return HALO_OK;
 }
 

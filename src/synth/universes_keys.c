@@ -49,5 +49,5 @@ static const hl_key keys[] = {
 
 hl_keys hl_universes_keys(void)
 {
-    return (hl_keys){.key = keys, .n = HL_COUNT(keys)};
+    return (hl_keys){.key = keys, .n = HL_COUNT(keys), .page = "halo synth keys"};
 }

@@ -36,4 +36,4 @@ static const hl_key keys[] = {
     {"threads", HL_SETTING_INT, AT(threads), "0", 0, 4096, NULL, NULL, "of each rank; 0: one per core"},
 };
 
-hl_keys hl_cbed_keys(void) { return (hl_keys){.key = keys, .n = HL_COUNT(keys)}; }
+hl_keys hl_cbed_keys(void) { return (hl_keys){.key = keys, .n = HL_COUNT(keys), .page = "halo synth keys"}; }
