@@ -2,8 +2,10 @@
 #include "base/file.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,15 +45,51 @@ halo_status hl_make_dirs(halo_context *ctx, const char *path)
     return st;
 }
 
+/* FNV-1a. Process numbers say nothing of the processes of other hosts, which may share the directory. */
+static uint32_t hash_of_host(void)
+{
+    char name[256] = "";
+    uint32_t hash = UINT32_C(2166136261);
+    (void)gethostname(name, sizeof(name) - 1);
+    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
+    return hash;
+}
+
 halo_status hl_temporary_name(halo_context *ctx, const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     hl_str s = {0};
     hl_str_addn(&s, path, (size_t)(name - path));
-    hl_str_addf(&s, ".%s.%ld.tmp", name, (long)getpid());
+    hl_str_addf(&s, ".%s.%08" PRIx32 "-%ld.tmp", name, hash_of_host(), (long)getpid());
     if (s.failed) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: a path");
     *out = s.s;
     return HALO_OK;
+}
+
+/* ".NAME.HOST-PID.tmp" of this host, whose process is no more. */
+static bool is_stale(const char *name)
+{
+    size_t n = strlen(name);
+    uint32_t host;
+    long pid;
+    int used = 0;
+    if (*name != '.' || n < 5 || strcmp(name + n - 4, ".tmp") != 0) return false;
+    for (n -= 4; n > 0 && name[n - 1] != '.';) n--;
+    if (sscanf(name + n, "%8" SCNx32 "-%ld.tmp%n", &host, &pid, &used) != 2 || used == 0 || name[n + (size_t)used] || pid < 1) return false;
+    return host == hash_of_host() && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+void hl_remove_stale(const char *directory, int depth)
+{
+    DIR *dir = opendir(directory);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char *path;
+        if (is_stale(e->d_name)) (void)unlinkat(dirfd(dir), e->d_name, 0);
+        if (depth == 0 || *e->d_name == '.' || hl_path_join(NULL, directory, e->d_name, &path) != HALO_OK) continue;
+        if (hl_is_directory(path)) hl_remove_stale(path, depth - 1);
+        free(path);
+    }
+    if (dir) closedir(dir);
 }
 
 static int sync_path(const char *path, int flags)

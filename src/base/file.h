@@ -10,8 +10,10 @@
 /* mkdir -p; an existing directory is fine. */
 halo_status hl_make_dirs(halo_context *ctx, const char *path);
 
-/* ".NAME.PID.tmp" beside `path`; *out is freed by the caller. */
+/* ".NAME.HOST-PID.tmp" beside `path`, HOST a hash of 8 hexadecimal digits; *out is freed by the caller. */
 halo_status hl_temporary_name(halo_context *ctx, const char *path, char **out);
+/* Removes such files of this host's processes that are no more, in a directory and `depth` levels of those below it. */
+void hl_remove_stale(const char *directory, int depth);
 
 /* fsync temporary, rename to path, fsync the directory. On failure the temporary file is removed. */
 halo_status hl_file_commit(halo_context *ctx, const char *temporary, const char *path);

@@ -47,7 +47,13 @@ double hl_making_box(const hl_making *m, const hl_draw *d);
  * For one rank. */
 halo_status hl_making_claim(hl_making *m);
 
-/* Settings in the words of a file, those of the directory and those of this run, which differ: HALO_ERR_USAGE, which names the first line that does. */
-halo_status hl_making_refuse_difference(halo_context *ctx, const char *directory, const char *was, const char *is);
+/* How the settings of an earlier run are read so that they can be compared: NULL: as they stand in the file. */
+typedef halo_status (*hl_making_read)(halo_context *ctx, const char *path, hl_str *settings);
+
+/*
+ * Makes a generator's directory, where `file` holds the settings that must not change between runs into it, in the words of a file: only equal ones write to it again. HALO_ERR_USAGE names the first line
+ * that differs. What killed runs left in it is removed. For one rank.
+ */
+halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read);
 
 #endif

@@ -22,7 +22,7 @@ static halo_status fixed_settings(halo_context *ctx, const hl_universes_settings
     return out->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
 }
 
-halo_status hl_making_refuse_difference(halo_context *ctx, const char *path, const char *was, const char *is)
+static halo_status refuse_difference(halo_context *ctx, const char *path, const char *was, const char *is)
 {
     while (*was && *was == *is && strncmp(was, is, strcspn(was, "\n") + 1) == 0) {
         size_t line = strcspn(was, "\n") + 1;
@@ -50,25 +50,42 @@ static halo_status read_fixed(halo_context *ctx, const char *path, hl_str *out)
     return st;
 }
 
-/* universes.yaml holds the settings of a directory; equal ones continue it. */
-static halo_status claim(hl_making *m)
+static halo_status read_plain(halo_context *ctx, const char *path, hl_str *out)
 {
-    hl_str text = {0}, old = {0};
+    char *text;
+    size_t bytes;
+    HL_TRY(hl_file_read(ctx, path, 1 << 20, &text, &bytes));
+    hl_str_add(out, text);
+    free(text);
+    return out->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
+}
+
+halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read)
+{
+    const int below = 2; /* train/images */
+    hl_str was = {0};
     char *path = NULL;
     halo_status st;
-
-    HL_GOTO(st, hl_make_dirs(m->ctx, m->settings->out), done);
-    HL_GOTO(st, fixed_settings(m->ctx, m->settings, &text), done);
-    HL_GOTO(st, hl_path_join(m->ctx, m->settings->out, "universes.yaml", &path), done);
+    HL_GOTO(st, settings->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : hl_make_dirs(ctx, directory), done);
+    HL_GOTO(st, hl_path_join(ctx, directory, file, &path), done);
     if (hl_file_exists(path)) {
-        HL_GOTO(st, read_fixed(m->ctx, path, &old), done);
-        if (strcmp(old.s, text.s) != 0) st = hl_making_refuse_difference(m->ctx, m->settings->out, old.s, text.s);
+        HL_GOTO(st, (read ? read : read_plain)(ctx, path, &was), done);
+        if (!was.s || strcmp(was.s, settings->s) != 0) HL_GOTO(st, refuse_difference(ctx, directory, was.s ? was.s : "", settings->s), done);
+        hl_remove_stale(directory, below);
     } else
-        st = hl_file_write(m->ctx, path, text.s, text.len);
+        st = hl_file_write(ctx, path, settings->s, settings->len);
 done:
     free(path);
+    hl_str_free(&was);
+    return st;
+}
+
+static halo_status claim(hl_making *m)
+{
+    hl_str text = {0};
+    halo_status st = fixed_settings(m->ctx, m->settings, &text);
+    if (st == HALO_OK) st = hl_making_take_directory(m->ctx, m->settings->out, "universes.yaml", &text, read_fixed);
     hl_str_free(&text);
-    hl_str_free(&old);
     return st;
 }
 

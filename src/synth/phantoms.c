@@ -30,7 +30,7 @@ static const hl_key keys[] = {
     {"noise", HL_SETTING_NUMBER, AT(noise), "15", 0, 1000, NULL, NULL, "deviation of the noise, Hounsfield units"},
 };
 
-hl_keys hl_phantom_keys(void) { return (hl_keys){.key = keys, .n = HL_COUNT(keys)}; }
+hl_keys hl_phantom_keys(void) { return (hl_keys){.key = keys, .n = HL_COUNT(keys), .page = "halo synth keys"}; }
 
 typedef struct maker {
     halo_context *ctx;
@@ -161,26 +161,13 @@ static halo_status write_table(maker *m)
     return st;
 }
 
-/* phantoms.yaml holds the settings of a directory; only equal ones write to it again. */
 static halo_status claim(halo_context *ctx, const hl_phantom_settings *s)
 {
     hl_phantom_settings fixed = *s;
     hl_str text = {0};
-    char *path = NULL, *was = NULL;
-    size_t bytes;
-    halo_status st;
     snprintf(fixed.out, sizeof(fixed.out), ".");
     hl_config_write(hl_phantom_keys(), &fixed, &text);
-    HL_GOTO(st, text.failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : hl_make_dirs(ctx, s->out), done);
-    HL_GOTO(st, hl_path_join(ctx, s->out, "phantoms.yaml", &path), done);
-    if (hl_file_exists(path)) {
-        HL_GOTO(st, hl_file_read(ctx, path, 1 << 20, &was, &bytes), done);
-        if (strcmp(was, text.s) != 0) st = hl_making_refuse_difference(ctx, s->out, was, text.s);
-    } else
-        st = hl_file_write(ctx, path, text.s, text.len);
-done:
-    free(path);
-    free(was);
+    halo_status st = hl_making_take_directory(ctx, s->out, "phantoms.yaml", &text, NULL);
     hl_str_free(&text);
     return st;
 }

@@ -2,7 +2,7 @@
 /*
  * cbeds.c -- crystals and their diffraction in files of halo's own layout (doc/formats.md), `per_file` crystals each: a rank makes every ranks-th file, with all its threads on one crystal.
  *
- * y is stored as a z-score, so that a network's outputs are of order 1: mean and deviation are those of the images of the first crystals of training, which every run and rank makes for itself first, to the same bits.
+ * y is stored as a z-score, so that a network's outputs are of order 1: mean and deviation are those of the images of the first crystals of training, which every rank makes for itself before its first file, to the same bits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static const char *const part_name[HL_CBED_PARTS] = {"train", "val", "test"};
 typedef struct maker {
     hl_cbed c;
     const hl_cbed_hooks *hooks;
-    double begin, mean, std;
+    double begin, mean, std; /* of y, once `measured` */
+    bool measured;
     int64_t count[HL_CBED_PARTS], files[HL_CBED_PARTS];
     float *patterns, *image;
     uint16_t *counts;
@@ -68,6 +69,7 @@ static halo_status measure(maker *m)
     }
     m->mean = mean;
     m->std = fmax(sqrt(squares / n), 1e-6);
+    m->measured = true;
     return HALO_OK;
 }
 
@@ -183,8 +185,10 @@ static halo_status make_file(maker *m, int part, int64_t file)
     if (st == HALO_OK && hl_file_exists(path.s) && is_whole(m, path.s, end - first)) {
         m->result.skipped += end - first;
         report(m, end - first);
-    } else if (st == HALO_OK)
-        st = write_file(m, part, first, end, path.s);
+    } else if (st == HALO_OK) {
+        if (!m->measured) st = say_stopped(m, measure(m));
+        if (st == HALO_OK) st = write_file(m, part, first, end, path.s);
+    }
     m->result.files++;
     hl_str_free(&path);
     return st;
@@ -197,7 +201,6 @@ static halo_status make_files(maker *m)
     HL_TRY(hl_calloc(m->c.ctx, all, sizeof(float), "patterns", &m->patterns));
     HL_TRY(hl_calloc(m->c.ctx, all, sizeof(uint16_t), "counts", &m->counts));
     HL_TRY(hl_calloc(m->c.ctx, pixels, sizeof(float), "an image", &m->image));
-    HL_TRY(say_stopped(m, measure(m)));
     for (int p = 0; p < HL_CBED_PARTS; p++)
         for (int64_t f = 0; f < m->files[p]; f++)
             if (file++ % m->c.ctx->ranks == m->c.ctx->rank) HL_TRY(make_file(m, p, f));
@@ -246,20 +249,8 @@ static halo_status fixed_settings(const maker *m, hl_str *out)
 static halo_status claim(maker *m)
 {
     hl_str text = {0};
-    char *path = NULL, *was = NULL;
-    size_t bytes;
-    halo_status st;
-    HL_GOTO(st, hl_make_dirs(m->c.ctx, m->c.s->out), done);
-    HL_GOTO(st, fixed_settings(m, &text), done);
-    HL_GOTO(st, hl_path_join(m->c.ctx, m->c.s->out, "cbed.yaml", &path), done);
-    if (hl_file_exists(path)) {
-        HL_GOTO(st, hl_file_read(m->c.ctx, path, 1 << 20, &was, &bytes), done);
-        if (strcmp(was, text.s) != 0) st = hl_making_refuse_difference(m->c.ctx, m->c.s->out, was, text.s);
-    } else
-        st = hl_file_write(m->c.ctx, path, text.s, text.len);
-done:
-    free(path);
-    free(was);
+    halo_status st = fixed_settings(m, &text);
+    if (st == HALO_OK) st = hl_making_take_directory(m->c.ctx, m->c.s->out, "cbed.yaml", &text, NULL);
     hl_str_free(&text);
     return st;
 }
