@@ -84,6 +84,8 @@ void hl_cuda_dnn_version(char *out, size_t size);
 /* memory.c, transfer.c: as in halo_device_ops. */
 halo_status hl_cuda_alloc(halo_device *dev, size_t bytes, void **ptr);
 void hl_cuda_release(halo_device *dev, void *ptr);
+halo_status hl_cuda_pin(halo_device *dev, size_t bytes, void **host);
+void hl_cuda_unpin(halo_device *dev, void *host);
 halo_status hl_cuda_copy_bytes(halo_device *dev, void *dst, const void *src, size_t bytes, halo_queue *queue);
 halo_status hl_cuda_fill(halo_device *dev, void *dst, int byte, size_t bytes, halo_queue *queue);
 halo_status hl_cuda_wait(halo_device *dev, halo_queue *queue);
@@ -92,10 +94,11 @@ halo_status hl_cuda_download(halo_device *dev, const halo_operand *op, const voi
 halo_status hl_cuda_stages_make(hl_cuda_device *dev);
 void hl_cuda_stages_free(hl_cuda_device *dev);
 
-/* queue.c: queue, unqueue, follow of halo_device_ops; the stream of a queue, `compute` for NULL. */
+/* queue.c: queue, unqueue, follow, done of halo_device_ops; the stream of a queue, `compute` for NULL. */
 halo_status hl_cuda_queue(halo_device *dev, halo_queue **queue);
 void hl_cuda_unqueue(halo_device *dev, halo_queue *queue);
 halo_status hl_cuda_queue_follow(halo_device *dev, halo_queue *later, halo_queue *sooner);
+halo_status hl_cuda_queue_done(halo_device *dev, halo_queue *queue, bool *all);
 cudaStream_t hl_cuda_stream(const hl_cuda_device *dev, const halo_queue *queue);
 
 /* link.c: link_id, link, link_sum, link_scatter, link_gather, link_move, unlink of halo_device_ops, with NCCL; ", NCCL 2.28.9", or nothing without. */

@@ -178,6 +178,9 @@ static const halo_device_ops device_ops = {
     .queue = hl_cuda_queue,
     .unqueue = hl_cuda_unqueue,
     .follow = hl_cuda_queue_follow,
+    .done = hl_cuda_queue_done,
+    .pin = hl_cuda_pin,
+    .unpin = hl_cuda_unpin,
 #ifdef HL_HAVE_NCCL
     .link_id = hl_cuda_link_id,
     .link = hl_cuda_link,
@@ -255,7 +258,7 @@ static halo_status open_device(halo_context *ctx, const halo_device_options *opt
         return hl_fail(ctx, HALO_ERR_UNSUPPORTED, "the cuda backend computes in f32, f16 or bf16, not in %s", hl_dtype_name(compute));
     HL_TRY(hl_cuda_examine(ctx, &devices));
     HL_TRY(hl_calloc(ctx, 1, sizeof(*dev), "a device", &dev));
-    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = compute, .master = HALO_F32, .layouts = plain_layouts};
+    dev->super = (halo_device){.ops = &device_ops, .classes = hl_cuda_classes, .ctx = ctx, .compute = compute, .master = HALO_F32, .cuda = true, .layouts = plain_layouts};
     dev->index = rank_on_node() % devices;
     dev->most_elements = most_elements();
     dev->tf32 = options && options->tf32;

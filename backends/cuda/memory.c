@@ -33,11 +33,27 @@ void hl_cuda_release(halo_device *device, void *ptr)
     cudaFree(ptr);
 }
 
+halo_status hl_cuda_pin(halo_device *device, size_t bytes, void **host)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    HL_TRY(hl_cuda_here(dev));
+    HL_CUDA(dev, cudaMallocHost(host, bytes ? bytes : 1));
+    return HALO_OK;
+}
+
+void hl_cuda_unpin(halo_device *device, void *host)
+{
+    if (!host) return;
+    cudaSetDevice(hl_cuda(device)->index);
+    cudaDeviceSynchronize();
+    cudaFreeHost(host);
+}
+
 halo_status hl_cuda_copy_bytes(halo_device *device, void *dst, const void *src, size_t bytes, halo_queue *queue)
 {
     hl_cuda_device *dev = hl_cuda(device);
     HL_TRY(hl_cuda_here(dev));
-    if (bytes) HL_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, hl_cuda_stream(dev, queue)));
+    if (bytes) HL_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, hl_cuda_stream(dev, queue)));
     return HALO_OK;
 }
 

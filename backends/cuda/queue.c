@@ -45,3 +45,12 @@ halo_status hl_cuda_queue_follow(halo_device *device, halo_queue *later, halo_qu
     HL_CUDA(dev, cudaStreamWaitEvent(hl_cuda_stream(dev, later), mark, 0));
     return HALO_OK;
 }
+
+halo_status hl_cuda_queue_done(halo_device *device, halo_queue *queue, bool *all)
+{
+    hl_cuda_device *dev = hl_cuda(device);
+    HL_TRY(hl_cuda_here(dev));
+    const cudaError_t e = cudaStreamQuery(hl_cuda_stream(dev, queue));
+    *all = e == cudaSuccess;
+    return e == cudaSuccess || e == cudaErrorNotReady ? HALO_OK : hl_cuda_failed(dev, "cudaStreamQuery", e);
+}

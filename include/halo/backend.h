@@ -338,7 +338,7 @@ typedef struct halo_device_ops {
      * and layout, clears padding lanes of channel blocks on upload. The host array may be reused when the call returns. */
     halo_status (*upload)(halo_device *dev, const halo_operand *op, void *ptr, halo_dtype host_dtype, const void *host);
     halo_status (*download)(halo_device *dev, const halo_operand *op, const void *ptr, halo_dtype host_dtype, void *host);
-    /* REQUIRED. Bytes within the device; fill with a byte value. */
+    /* REQUIRED. Bytes within the device, or between it and memory of `pin`; fill with a byte value. */
     halo_status (*copy)(halo_device *dev, void *dst, const void *src, size_t bytes, halo_queue *queue);
     halo_status (*fill)(halo_device *dev, void *dst, int byte, size_t bytes, halo_queue *queue);
     /* REQUIRED. Waits until the queue (NULL: everything) is done. */
@@ -360,11 +360,15 @@ typedef struct halo_device_ops {
     halo_status (*stop)(halo_device *dev, halo_recording **recording);
     halo_status (*replay)(halo_device *dev, halo_recording *recording, const halo_step_record *step);
     void (*forget)(halo_device *dev, halo_recording *recording);
-    /* OPTIONAL, all three or none. One more queue, which work may be put on beside the default one; follow: what `later` gets from now on comes after all that `sooner` has, without the
+    /* OPTIONAL, both or none. Memory of the host's that the device reaches while both go on with other things. */
+    halo_status (*pin)(halo_device *dev, size_t bytes, void **host);
+    void (*unpin)(halo_device *dev, void *host);
+    /* OPTIONAL, all four or none. One more queue, which work may be put on beside the default one; follow: what `later` gets from now on comes after all that `sooner` has, without the
      * host waiting. What is put on a queue that follows the default one, and that the default one follows again, is recorded with it. */
     halo_status (*queue)(halo_device *dev, halo_queue **queue);
     void (*unqueue)(halo_device *dev, halo_queue *queue);
     halo_status (*follow)(halo_device *dev, halo_queue *later, halo_queue *sooner);
+    halo_status (*done)(halo_device *dev, halo_queue *queue, bool *all); /* whether it has done all that was put on it; does not wait */
     /* OPTIONAL, all seven or none. One rank asks for an id and gives it to the others; link is collective over `size` ranks. link_sum adds up n elements in
      * place over the ranks (all get equal bits). link_scatter: of size * n elements rank r gets the sums of its own n, those from r n on, in their place, and the others' become anything;
      * link_gather: everybody gets everybody's n. link_move exchanges messages, matched between two ranks by their order. All are put on the
@@ -387,6 +391,7 @@ struct halo_device {
     halo_dtype master;                   /* type of master weights and gradients: f32; f64 in ref on request */
     const halo_layout *layouts;          /* program layouts this device can use, best guess first, ended by HALO_LAYOUTS */
     bool wants_margins;                  /* its fast kernels like zero padding written out as margins */
+    bool cuda;                           /* its addresses are CUDA's: an MPI that knows these sends from them and receives there */
 };
 
 typedef struct halo_device_options {

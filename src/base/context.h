@@ -20,7 +20,6 @@ struct halo_context {
     halo_dtype compute;        /* type of activations; HALO_NONE = f32, HALO_F64: ref alone can */
     int winograd;              /* cpu backend: as in halo_device_options */
     bool tf32, any_order;      /* cuda backend: as in halo_device_options */
-    bool no_links;             /* ranks' devices do not exchange data among themselves, even where they could */
     bool step_by_step;         /* devices that can record runs of steps do not */
     char bind[8];              /* places of the cpu backend's threads: "" = auto, none, cores */
     int rank, ranks;           /* of the communicator; 0 and 1 without */

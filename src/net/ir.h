@@ -242,6 +242,7 @@ struct hl_program {
     bool forked;  /* some are on the queue beside, and nothing waits for them yet */
 
     struct hl_recordings *recordings; /* NULL: none yet */
+    struct hl_node_sums *node_sums;   /* of links of nodes; NULL: others */
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;
@@ -305,9 +306,20 @@ halo_status hl_mirror_finish(hl_program *p, hl_transfer *t, void *to);
 
 /* passage.c: a transfer over a link between devices, put on the device like an operation. */
 typedef struct hl_passage hl_passage;
-halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, hl_passage **passage);
+/* link NULL: by an MPI that reaches the device's memory; then all of the group make it together. */
+halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, halo_link *link, hl_passage **passage);
 void hl_passage_free(hl_program *p, hl_passage *passage);
-halo_status hl_passage_run(hl_program *p, hl_transfer *t, void *from, void *to);
+/* Whether the device does it all. */
+bool hl_passage_on_device(const hl_passage *passage);
+halo_status hl_passage_start(hl_program *p, const hl_transfer *t, void *from, void *to);
+halo_status hl_passage_finish(hl_program *p, const hl_transfer *t, void *from, void *to);
+void hl_passage_stats(const hl_passage *passage, hl_exchange_stats *stats);
+/* node_sums.c: of links of nodes: the sum of the group that begins at element lo begins; all sums are there, on the default queue; sums of the step's numbers. */
+typedef struct hl_node_sums hl_node_sums;
+halo_status hl_node_sums_out(hl_program *p, int64_t lo);
+halo_status hl_node_sums_in(hl_program *p);
+halo_status hl_node_sums_numbers(hl_program *p);
+void hl_node_sums_free(hl_program *p);
 /* link.c: sums of the reducer's groups as steps of the program, once it is bound and `complete` is known: what `complete` says are numbers of steps before; and their run, for runs
  * that sum (summing). */
 halo_status hl_sums_place(hl_program *p, const hl_reducer *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link.c -- links between the devices of all ranks, and sums over them.
+ * link.c -- links between the devices of all ranks, or of each node's, and sums over them.
  *
  * There are two. What goes over one link is done in one order, and the sums of gradients, which go on beside the backward pass on a queue of their own, must not hold up the margins that the
  * next layer waits for. A group's sum is a step of the program behind the last one that writes a gradient of it; the updates begin when all sums are
@@ -10,54 +10,96 @@
 
 #include "base/clock.h"
 
-/* All ranks could, or why this one could not; the others' reasons are their own. */
-static halo_status try_link(halo_context *ctx, halo_device *dev, halo_link **link)
+/* One link of each node's ranks, or of all: all of the context could, or why this one could not; the others' reasons are their own. */
+static halo_status try_link(halo_context *ctx, halo_context *of, halo_device *dev, halo_link **link)
 {
     unsigned char id[HALO_LINK_ID] = {0};
-    halo_status mine = ctx->rank == 0 ? dev->ops->link_id(dev, id) : HALO_OK;
+    halo_status mine = of->rank == 0 ? dev->ops->link_id(dev, id) : HALO_OK;
     double bad = mine != HALO_OK;
     HL_TRY(hl_comm_sum(ctx, &bad, 1));
     if (bad > 0) return HALO_ERR_UNSUPPORTED;
-    HL_TRY(hl_comm_broadcast(ctx, id, sizeof(id), 0));
-    mine = dev->ops->link(dev, id, ctx->ranks, ctx->rank, link);
+    HL_TRY(hl_comm_broadcast(of, id, sizeof(id), 0));
+    mine = dev->ops->link(dev, id, of->ranks, of->rank, link);
     bad = mine != HALO_OK;
     HL_TRY(hl_comm_sum(ctx, &bad, 1));
     return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
 }
 
-static halo_status open_links(halo_context *ctx, halo_device *dev, hl_links *l)
+static halo_status make_queues(halo_device *dev, hl_links *l)
 {
-    HL_TRY(try_link(ctx, dev, &l->order));
-    HL_TRY(try_link(ctx, dev, &l->sums));
-    halo_status mine = dev->ops->queue(dev, &l->beside);
+    HL_TRY(dev->ops->queue(dev, &l->beside));
+    for (int k = 0; l->between && k < HL_LINK_MARKS; k++) HL_TRY(dev->ops->queue(dev, &l->mark[k]));
+    return HALO_OK;
+}
+
+static halo_status open_links(halo_context *ctx, halo_context *of, halo_device *dev, hl_links *l)
+{
+    l->size = of->ranks;
+    l->rank = of->rank;
+    l->first = ctx->rank - of->rank;
+    HL_TRY(try_link(ctx, of, dev, &l->order));
+    HL_TRY(try_link(ctx, of, dev, &l->sums));
+    halo_status mine = make_queues(dev, l);
     double bad = mine != HALO_OK;
     HL_TRY(hl_comm_sum(ctx, &bad, 1));
     return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
 }
 
+static halo_status open_nodes(halo_context *ctx, halo_device *dev, hl_links *l)
+{
+    const hl_place at = hl_comm_place(ctx);
+    halo_context *node;
+    HL_TRY(hl_comm_inner(ctx, at.local, at.local, at.node_size, &l->between));
+    HL_TRY(hl_comm_inner(ctx, at.node, at.node * at.node_size, 1, &node));
+    halo_status st = open_links(ctx, node, dev, l);
+    halo_context_destroy(node);
+    return st;
+}
+
 void hl_links_close(halo_device *dev, hl_links *links)
 {
     if (!links) return;
+    for (int k = 0; k < HL_LINK_MARKS; k++)
+        if (links->mark[k]) dev->ops->unqueue(dev, links->mark[k]);
     if (links->beside) dev->ops->unqueue(dev, links->beside);
     if (links->sums) dev->ops->unlink(dev, links->sums);
     if (links->order) dev->ops->unlink(dev, links->order);
+    halo_context_destroy(links->between);
     free(links);
 }
 
-halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_links **links)
+/* Closed again where it is not to be. */
+static halo_status try_links(halo_context *ctx, halo_device *dev, bool nodes, hl_links **links)
 {
-    double able = dev->ops->link != NULL && dev->ops->queue != NULL && !ctx->no_links;
-    *links = NULL;
-    HL_TRY(hl_comm_sum(ctx, &able, 1));
-    if (ctx->ranks == 1 || able < ctx->ranks) return HALO_OK;
     HL_AGREE(ctx, hl_calloc(ctx, 1, sizeof(**links), "links between devices", links));
-    halo_status st = open_links(ctx, dev, *links);
+    halo_status st = nodes ? open_nodes(ctx, dev, *links) : open_links(ctx, ctx, dev, *links);
     if (st == HALO_OK) return HALO_OK;
     hl_links_close(dev, *links);
     *links = NULL;
-    if (st != HALO_ERR_UNSUPPORTED) return st;
-    if (ctx->rank == 0) HL_WARN(ctx, "the ranks' devices cannot exchange data among themselves, so it goes by way of the host: %s", halo_error_message(ctx));
+    return st;
+}
+
+static halo_status by_host(halo_context *ctx, const char *why)
+{
+    if (ctx->rank == 0) HL_WARN(ctx, "the ranks' devices cannot exchange data among themselves, so it goes by way of the host: %s", why);
     return HALO_OK;
+}
+
+halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_link_way way, hl_links **links)
+{
+    const hl_place at = hl_comm_place(ctx);
+    double able = dev->ops->link != NULL && dev->ops->queue != NULL && dev->ops->pin != NULL;
+    *links = NULL;
+    HL_TRY(hl_comm_sum(ctx, &able, 1));
+    if (ctx->ranks == 1 || way == HL_LINK_NONE || able == 0) return HALO_OK;
+    if (able < ctx->ranks) return by_host(ctx, "some ranks compute with another backend, or with one that was built without NCCL");
+    if (at.nodes == 1 && way == HL_LINK_NODE) way = HL_LINK_ALL;
+    halo_status st = way == HL_LINK_NODE ? HALO_ERR_UNSUPPORTED : try_links(ctx, dev, false, links);
+    if (st != HALO_ERR_UNSUPPORTED) return st;
+    const bool nodes = way == HL_LINK_NODE || (way == HL_LINK_AUTO && at.nodes > 1 && at.node_size > 1);
+    if (nodes && at.node_size == 0) return by_host(ctx, "nodes have different numbers of ranks");
+    if (nodes) st = try_links(ctx, dev, true, links);
+    return st == HALO_ERR_UNSUPPORTED ? by_host(ctx, halo_error_message(ctx)) : st;
 }
 
 /* --------------------------------------------------------------------------------------------------------- what sums cost */
@@ -173,6 +215,7 @@ halo_status hl_sum_run(hl_program *p, const hl_step *s)
     const hl_links *l = p->opt.links;
     const hl_model *m = p->model;
     if (!p->summing) return HALO_OK;
+    if (l->between) return s->n == 0 ? hl_node_sums_numbers(p) : hl_node_sums_out(p, s->lo);
     if (s->n == 0) return ops->link_sum(p->dev, l->order, hl_storage_of(p, p->numbers), HALO_F64, HALO_NUM_FACTOR, NULL);
     HL_TRY(ops->follow(p->dev, l->beside, NULL));
     p->forked = true;

@@ -125,6 +125,7 @@ void hl_program_destroy(hl_program *p)
         hl_passage_free(p, p->transfer[i].passage);
     }
     hl_recordings_free(p);
+    hl_node_sums_free(p);
     hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);
@@ -181,8 +182,12 @@ hl_traffic hl_program_counted(const hl_program *p)
     for (int i = 0; i < p->steps; i++) {
         const hl_step *s = &p->step[i];
         hl_exchange_stats stats = {.runs = 0};
-        if (s->kind != HL_STEP_START || !p->transfer[s->transfer].exchange) continue;
-        hl_exchange_stats_get(p->transfer[s->transfer].exchange, &stats, false);
+        const hl_transfer *t = s->kind == HL_STEP_START ? &p->transfer[s->transfer] : NULL;
+        if (!t || !(t->exchange || t->passage)) continue;
+        if (t->passage)
+            hl_passage_stats(t->passage, &stats);
+        else
+            hl_exchange_stats_get(t->exchange, &stats, false);
         const int64_t runs = hl_max64(1, stats.runs); /* each its own: forward ones run for the running statistics, too */
         add_traffic(&p->transfer[s->transfer], s->phase, stats.bytes / runs, stats.messages / runs, &out);
         out.runs = hl_max64(out.runs, stats.runs);

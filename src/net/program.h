@@ -70,15 +70,23 @@ typedef enum hl_plan_mode { HL_PLAN_MEASURE = 0, HL_PLAN_FIXED } hl_plan_mode;
 
 typedef struct hl_program hl_program;
 
-/* Links between the devices of all ranks (link.c). */
+enum { HL_LINK_MARKS = 8 };
+
+/* Links between the devices of all ranks, or of a node's (link.c). */
 typedef struct hl_links {
     struct halo_link *order; /* what is put on it comes in the order of steps */
     struct halo_link *sums;  /* of gradients, on `beside` */
     struct halo_queue *beside;
+    int first, size, rank;   /* these ranks are first, first + 1, ... of the context's; this one among them */
+    halo_context *between;   /* of a node's: the ranks of this one's number on all nodes, which sum what the nodes have (node_sums.c); NULL: links are between all ranks */
+    struct halo_queue *mark[HL_LINK_MARKS]; /* of a node's: they tell when something on `beside` is done */
 } hl_links;
 
-/* NULL where devices cannot: then rank 0 says why, unless it is plain. The caller closes them, NULL is allowed. Collective. */
-halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_links **links);
+/* auto: all ranks if that works, else each node's if that does. */
+typedef enum hl_link_way { HL_LINK_AUTO = 0, HL_LINK_ALL, HL_LINK_NODE, HL_LINK_NONE } hl_link_way;
+
+/* NULL where devices cannot: then rank 0 says why, unless it is plain. The caller closes them, NULL is allowed. Both collective. */
+halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_link_way way, hl_links **links);
 void hl_links_close(halo_device *dev, hl_links *links);
 /* Times sums of several sizes up to `bytes` over the links and fits their cost: the slowest rank's. Collective; takes memory of the device for a while. */
 halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost);
@@ -104,7 +112,8 @@ typedef struct hl_compile_options {
     hl_grid grid;           /* this process among those that hold a sample together; zero: alone. With `team`, that one's */
     const char *split_until; /* the last layer that may be split; NULL or "": as far as it fits */
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
-    const hl_links *links;  /* between the devices of all ranks; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlive the program */
+    const hl_links *links;  /* between the devices of all ranks, or of a node's; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlive the program */
+    bool mpi_reaches;       /* the memory of a device that the host does not reach: what ranks exchange and no link carries, is sent from there */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace views margins
@@ -124,6 +133,9 @@ void hl_program_destroy(hl_program *program);
 int hl_program_gradients(const hl_program *program, hl_gradient *list);
 /* Times the backward pass, for hl_program_gradients: before the first run, since gradients are overwritten. Not collective; takes as long as two of them. */
 halo_status hl_program_time_backward(hl_program *program);
+/* With links of nodes, before the reducer is made, over `between`: a rank's slices of the groups in *options are what it sums. Their buffer goes to *options, their places to
+ * gradient[], which options->gradient is. */
+halo_status hl_program_share_sums(hl_program *program, hl_reducer_options *options, hl_gradient *gradient);
 /* From now on runs with `update` are collective: gradients, losses and votes are summed over the ranks of the reducer, which was made of
  * hl_program_gradients and of hl_model_gradient_range, and is not owned. */
 halo_status hl_program_reduce(hl_program *program, hl_reducer *reducer);

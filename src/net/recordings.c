@@ -26,7 +26,8 @@ static bool possible(const hl_program *p) { return p->dev->ops->record && !p->ti
 /* Only the device works on it. */
 static bool on_device(const hl_program *p, const hl_step *s)
 {
-    if (s->kind == HL_STEP_START || s->kind == HL_STEP_FINISH) return p->transfer[s->transfer].passage != NULL;
+    if (s->kind == HL_STEP_START || s->kind == HL_STEP_FINISH) return p->transfer[s->transfer].passage && hl_passage_on_device(p->transfer[s->transfer].passage);
+    if (s->kind == HL_STEP_SUM || s->kind == HL_STEP_JOIN) return !p->node_sums || !p->summing;
     return s->kind != HL_STEP_OP || !hl_statistics_wanted(p, s);
 }
 

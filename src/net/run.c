@@ -15,7 +15,7 @@
 static halo_status start(hl_program *p, hl_step *s)
 {
     const halo_device_ops *ops = p->dev->ops;
-    if (p->transfer[s->transfer].passage) return hl_passage_run(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
+    if (p->transfer[s->transfer].passage) return hl_passage_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     HL_TRY(ops->wait(p->dev, NULL));
     if (p->transfer[s->transfer].mirror) return hl_mirror_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     return hl_exchange_start(p->transfer[s->transfer].exchange, ops->mpi_pointer(p->dev, s->args.ptr[HALO_X]), ops->mpi_pointer(p->dev, s->args.ptr[HALO_Y]));
@@ -24,7 +24,7 @@ static halo_status start(hl_program *p, hl_step *s)
 static halo_status finish(hl_program *p, hl_step *s)
 {
     hl_transfer *t = &p->transfer[s->transfer];
-    if (t->passage) return HALO_OK;
+    if (t->passage) return hl_passage_finish(p, t, s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     return t->mirror ? hl_mirror_finish(p, t, s->args.ptr[HALO_Y]) : hl_exchange_finish(t->exchange);
 }
 
@@ -35,7 +35,7 @@ halo_status hl_execute(hl_program *p, hl_step *s)
     case HL_STEP_FINISH: return finish(p, s);
     case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
     case HL_STEP_SUM: return hl_sum_run(p, s);
-    case HL_STEP_JOIN: return hl_sums_join(p);
+    case HL_STEP_JOIN: return p->node_sums && p->summing ? hl_node_sums_in(p) : hl_sums_join(p);
     default: return hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args);
     }
 }

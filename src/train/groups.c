@@ -109,11 +109,25 @@ static halo_status time_gradients(hl_run *run, const hl_reducer_options *o, hl_g
     return st;
 }
 
+/* What a sum costs between nodes comes on top of what it costs in one: of a rank's slices. */
+static halo_status measure_between(hl_run *run, const hl_reducer_options *o, int64_t bytes, hl_reduce_cost *cost)
+{
+    const int size = run->links->size;
+    hl_reduce_cost slice;
+    HL_TRY(hl_reducer_measure(run->links->between, o, bytes / size, &slice));
+    double x[2] = {slice.latency, slice.seconds_per_byte / size};
+    HL_TRY(hl_comm_max(run->ctx, x, 2));
+    cost->latency += x[0];
+    cost->seconds_per_byte += x[1];
+    return HALO_OK;
+}
+
 static halo_status measured(hl_run *run, hl_reducer_options *o, hl_gradient *gradient, hl_grouping_spec *spec)
 {
     HL_TRY(time_gradients(run, o, gradient));
     const int64_t bytes = gradient[o->gradients - 1].hi * (int64_t)spec->element;
     HL_TRY(run->links ? hl_links_measure(run->ctx, run->dev, run->links, o->type, bytes, &spec->cost) : hl_reducer_measure(run->ctx, o, bytes, &spec->cost));
+    if (run->links && run->links->between) HL_TRY(measure_between(run, o, bytes, &spec->cost));
     HL_DEBUG(run->ctx, "backward takes %.3g ms, a sum %.3g us and %.3g s per GB", gradient[o->gradients - 1].seconds * 1e3, spec->cost.latency * 1e6,
              spec->cost.seconds_per_byte * 1e9);
     return HALO_OK;

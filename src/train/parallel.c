@@ -106,6 +106,7 @@ static hl_algorithm choose_algorithm(const hl_run *run)
 {
     static const hl_algorithm named[] = {HL_RABENSEIFNER, HL_ALGORITHM_MPI, HL_RING, HL_RABENSEIFNER, HL_HIERARCHICAL};
     hl_place place = hl_comm_place(run->ctx);
+    if (run->links && run->links->between) return run->set.reduce.algorithm == 0 ? HL_RABENSEIFNER : named[run->set.reduce.algorithm];
     if (run->set.reduce.algorithm == 0 && place.nodes > 1 && place.node_size > 1) return HL_HIERARCHICAL;
     return named[run->set.reduce.algorithm];
 }
@@ -130,15 +131,25 @@ static void say_grid(const hl_run *run)
 static void say_groups(const hl_run *run, const hl_reducer_options *o)
 {
     hl_str text = {0};
+    char nodes[96];
     say_grid(run);
     if (averages(run)) {
         HL_INFO(run->ctx, "%d ranks; parameters are averaged every %" PRId64 " step%s", run->ctx->ranks, run->set.reduce.average_steps, HL_S(run->set.reduce.average_steps));
         return;
     }
     hl_group_text(o->gradient, o->group, o->groups, &text);
-    HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, HL_S(o->groups),
-            run->links ? "their devices among themselves" : hl_algorithm_name(o->algorithm), text.len ? ", ending at " : "", text.len ? text.s : "");
+    snprintf(nodes, sizeof(nodes), "the devices of each node, and by %s between %d nodes", hl_algorithm_name(o->algorithm), hl_comm_place(run->ctx).nodes);
+    const char *by = !run->links ? hl_algorithm_name(o->algorithm) : run->links->between ? nodes : "their devices among themselves";
+    HL_INFO(run->ctx, "%d ranks; gradients are summed in %d group%s by %s%s%s", run->ctx->ranks, o->groups, HL_S(o->groups), by, text.len ? ", ending at " : "", text.len ? text.s : "");
     hl_str_free(&text);
+}
+
+/* Over all ranks; or, where devices sum in the nodes, over those that hold the same slice. */
+static halo_status create_reducer(hl_run *run, hl_reducer_options *o, hl_gradient *gradient)
+{
+    if (!run->links || !run->links->between) return hl_reducer_create(run->ctx, o, &run->reducer);
+    HL_AGREE(run->ctx, hl_program_share_sums(run->train, o, gradient));
+    return hl_agree(run->ctx, hl_reducer_create(run->links->between, o, &run->reducer));
 }
 
 halo_status hl_run_make_reducer(hl_run *run)
@@ -158,7 +169,7 @@ halo_status hl_run_make_reducer(hl_run *run)
     o.gradient = gradient;
     o.group = group;
     HL_GOTO(st, hl_run_choose_groups(run, &o, gradient, group), free_lists);
-    HL_GOTO(st, hl_reducer_create(run->ctx, &o, &run->reducer), free_lists);
+    HL_GOTO(st, create_reducer(run, &o, gradient), free_lists);
     HL_GOTO(st, hl_agree(run->ctx, hl_program_reduce(run->train, run->reducer)), free_lists);
     /* A rank that waits in the library for a group cannot come to the sums of statistics for which those wait who have not heard of the group yet */
     if (hl_program_merges(run->train) && !hl_comm_place(run->ctx).threads && o.algorithm == HL_ALGORITHM_MPI && o.orchestration != HL_STATIC) {

@@ -43,6 +43,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     o.grid = run->grid;
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
     o.links = run->links;
+    o.mpi_reaches = run->mpi_reaches;
     return o;
 }
 

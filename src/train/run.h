@@ -51,6 +51,7 @@ typedef struct hl_run {
     hl_settings set;
     halo_device *dev; /* the context's */
     hl_links *links;       /* between the ranks' devices; NULL: by way of the host */
+    bool mpi_reaches;      /* the device's memory */
     hl_grid grid;     /* this rank among those that hold a sample together, and these among those that take other samples */
     hl_team *team;    /* the ranks of it; NULL: a run that is only looked at, or the library's of one rank */
     struct halo_network *net;

@@ -72,7 +72,11 @@ static const hl_key table[] = {
     KEY("cpu.layout", HL_SETTING_CHOICE, layout, .fallback = "auto", .choices = "auto|ncdhw|ndhwc|nCdhw8c|nCdhw16c",
         .help = "layout of activations; auto: chosen with the plan"),
     KEY("cuda.tf32", HL_SETTING_BOOL, cuda.tf32, .fallback = "false", .help = "backend cuda: products of f32 on tensor cores, with 10 bits of fraction; sums stay f32"),
-    KEY("cuda.nccl", HL_SETTING_BOOL, cuda.nccl, .fallback = "true", .help = "backend cuda: several ranks sum gradients and exchange margins by NCCL, where each has a device of its own; false: by way of the host"),
+    KEY("cuda.nccl", HL_SETTING_CHOICE, cuda.nccl, .fallback = "auto", .choices = "auto|all|node|no|true|false",
+        .help = "backend cuda: several ranks sum gradients and exchange margins by NCCL, where each has a device of its own: over all ranks (all), or in each node, with MPI between "
+                "nodes (node); auto (true): the first of these that works; no (false): by MPI alone"),
+    KEY("cuda.mpi", HL_SETTING_CHOICE, cuda.mpi, .fallback = "auto", .choices = "auto|device|host",
+        .help = "backend cuda: where MPI finds the margins that NCCL does not carry: in the device's memory (device), in the host's (host); auto: the device's if MPI says that it takes its addresses"),
     KEY("cuda.graphs", HL_SETTING_BOOL, cuda.graphs, .fallback = "true", .help = "backend cuda: what a step puts on the device between communications is one CUDA graph"),
     KEY("cuda.deterministic", HL_SETTING_BOOL, cuda.deterministic, .fallback = "true",
         .help = "backend cuda: only algorithms whose sums have one order, so that equal runs give equal bits; false: faster ones too where there are any"),

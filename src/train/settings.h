@@ -53,7 +53,8 @@ typedef struct hl_settings {
     int winograd; /* 0: auto; else the place in setup.c's list */
     int cpu_isa, cpu_bind;
     struct {
-        bool tf32, deterministic, graphs, nccl;
+        bool tf32, deterministic, graphs;
+        int nccl, mpi;
     } cuda;
     int layout;
     /* data */

@@ -34,7 +34,6 @@ static halo_status apply_to_context(halo_context *ctx, const hl_settings *set)
     ctx->tf32 = set->cuda.tf32;
     ctx->any_order = !set->cuda.deterministic;
     ctx->step_by_step = !set->cuda.graphs;
-    ctx->no_links = !set->cuda.nccl;
     memcpy(ctx->bind, binds[set->cpu_bind], strlen(binds[set->cpu_bind]) + 1);
     ctx->threads = set->threads > 0 ? (int)set->threads : hl_run_threads(ctx);
     ctx->seed = (uint64_t)set->seed;
@@ -63,6 +62,18 @@ static halo_status open_all(hl_run *run, hl_need need, unsigned splits)
     return need == HL_NEED_TRAINING ? hl_run_check_ranks(run) : HALO_OK;
 }
 
+/* How ranks' devices exchange data: among themselves, by MPI from their memory, by way of the host. */
+static halo_status connect(hl_run *run)
+{
+    static const hl_link_way ways[] = {HL_LINK_AUTO, HL_LINK_ALL, HL_LINK_NODE, HL_LINK_NONE, HL_LINK_AUTO, HL_LINK_NONE};
+    static const int wishes[] = {0, 1, -1};
+    bool takes;
+    HL_TRY(hl_links_open(run->ctx, run->dev, ways[run->set.cuda.nccl], &run->links));
+    HL_TRY(hl_comm_takes_cuda(run->ctx, run->dev->cuda ? wishes[run->set.cuda.mpi] : -1, &takes));
+    run->mpi_reaches = takes && run->dev->ops->queue;
+    return HALO_OK;
+}
+
 static halo_status create(halo_context *ctx, const hl_settings *set, hl_need need, unsigned splits, const char *after, hl_run **out)
 {
     hl_run *run;
@@ -75,7 +86,7 @@ static halo_status create(halo_context *ctx, const hl_settings *set, hl_need nee
     halo_status st;
     HL_GOTO(st, hl_run_make_grid(run, after != NULL), destroy);
     HL_GOTO(st, hl_agree(ctx, open_all(run, need, splits)), destroy);
-    if (!after && run->dev) HL_GOTO(st, hl_links_open(ctx, run->dev, &run->links), destroy);
+    if (!after && run->dev) HL_GOTO(st, connect(run), destroy);
     if (splits) HL_GOTO(st, hl_run_standardise(run), destroy);
     HL_GOTO(st, hl_run_make_programs(run, need, after), destroy);
     *out = run;

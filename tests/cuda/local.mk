@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda: the cuda backend on the simulated device (tests/cudasim), and its module as nvcc made it
-cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test
+cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test tests/cuda/ways.test
 dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
 EXTRA_DIST += tests/cuda/lib.sh tests/cuda/archs.py tests/gpu-check
 TESTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
@@ -20,7 +20,17 @@ tests_cuda_driver_libcuda_la_SOURCES = tests/cuda/driver.c
 tests_cuda_driver_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 tests_cuda_driver_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
+tests_cuda_ways_SOURCES = tests/cuda/ways.c tests/check.h
+tests_cuda_ways_planted_SOURCES = $(tests_cuda_ways_SOURCES)
 if CUDASIM
+# The same with defects: what is sent is not waited for
+check_PROGRAMS += tests/cuda/ways tests/cuda/ways_planted
+nodist_tests_cuda_ways_planted_SOURCES = tests/cuda/planted/passage.c tests/cuda/planted/node_sums.c
+CLEANFILES += tests/cuda/planted/passage.c tests/cuda/planted/node_sums.c
+tests/cuda/planted/passage.c: src/net/passage.c
+	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/HL_TRY(p->dev->ops->wait(p->dev, w->packed));//" $(top_srcdir)/src/net/passage.c >$@.tmp && mv $@.tmp $@
+tests/cuda/planted/node_sums.c: src/net/node_sums.c
+	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/if (done) break;/break;/" $(top_srcdir)/src/net/node_sums.c >$@.tmp && mv $@.tmp $@
 cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
 	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
 	tests/cudasim/kern_upsample.cpp

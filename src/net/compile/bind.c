@@ -19,6 +19,21 @@ static void *address(const hl_program *p, int value)
     return (char *)(v->region == HL_REGION_IMAGES ? p->images : p->arena) + v->offset;
 }
 
+/* Between the devices of those that hold samples together; NULL: there is none. */
+static halo_link *link_of_group(const hl_program *p)
+{
+    const hl_links *l = p->opt.links;
+    const int64_t group = hl_grid_group(&p->grid);
+    return l && l->size % group == 0 ? l->order : NULL; /* their numbers follow one another: nobody is on another node */
+}
+
+static halo_status make_exchange(hl_program *p, hl_transfer *t, const hl_message *message, int n)
+{
+    HL_TRY(hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange));
+    hl_exchange_name(t->exchange, hl_layer_of(p, t->layer)->name);
+    return p->dev->ops->mpi_pointer ? HALO_OK : hl_mirror_make(p, t, message, n, &t->mirror);
+}
+
 static halo_status bind_transfer(hl_program *p, hl_transfer *t)
 {
     hl_message *message;
@@ -26,12 +41,9 @@ static halo_status bind_transfer(hl_program *p, hl_transfer *t)
     if (!p->opt.team)
         return hl_fail(p->ctx, HALO_ERR_USAGE, "layer '%s' is split over ranks that this program does not have", hl_layer_of(p, t->layer)->name);
     HL_TRY(hl_transfer_messages(p, t, &message, &n));
-    halo_status st = hl_exchange_create(p->opt.team->group, p->value[t->to].dtype, message, n, &t->exchange);
-    if (st == HALO_OK) hl_exchange_name(t->exchange, hl_layer_of(p, t->layer)->name);
-    if (st == HALO_OK && p->opt.links)
-        st = hl_passage_make(p, t, message, n, &t->passage);
-    else if (st == HALO_OK && !p->dev->ops->mpi_pointer)
-        st = hl_mirror_make(p, t, message, n, &t->mirror);
+    halo_link *link = link_of_group(p);
+    const bool passes = link || (p->opt.mpi_reaches && !p->dev->ops->mpi_pointer);
+    halo_status st = passes ? hl_passage_make(p, t, message, n, link, &t->passage) : make_exchange(p, t, message, n);
     free(message);
     return st;
 }
