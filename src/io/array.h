@@ -32,6 +32,7 @@ struct hl_array { /* every kind begins with this */
     bool reversed;
     bool whole;        /* compressed as a whole: reading any of it reads all of it */
     int ndim;
+    const struct hl_nifti *image; /* of a NIfTI image what its header says; NULL: it is none */
     const char *order; /* letters of its axes (n c d h w) where the format itself says them; else NULL */
     int64_t dim[HL_ARRAY_RANK];
     int64_t chunk[HL_ARRAY_RANK]; /* parts of a large read end at multiples of it; 0: anywhere */

@@ -160,6 +160,7 @@ void hl_array_set_close(hl_array_set *s)
     hl_files_free(&s->more);
     free(s->first);
     free(s->ext);
+    free(s->span);
     free(s->scratch);
 }
 
@@ -274,6 +275,7 @@ halo_status hl_array_set_scan(hl_array_set *s)
     char shape[320];
     HL_TRY(hl_calloc(s->ctx, (size_t)s->files.count + 1, sizeof(*s->first), "files", &s->first));
     HL_TRY(hl_calloc(s->ctx, (size_t)s->files.count, sizeof(*s->ext), "extents of files", &s->ext));
+    HL_TRY(hl_calloc(s->ctx, (size_t)s->files.count, sizeof(*s->span), "places of files", &s->span));
     HL_TRY(hl_array_set_get(s, 0, &a));
     s->type = a->type;
     hl_view_set(&s->view, a, &s->axes);
@@ -285,6 +287,7 @@ halo_status hl_array_set_scan(hl_array_set *s)
         if (!alike(s, a, first.reversed, &first)) return not_alike(s, a, shape);
         hl_view_set(&v, a, &s->axes);
         s->mixed = s->mixed || !same_type(s, a);
+        if (a->image) s->span[f] = hl_nifti_span_of(a->image);
         memcpy(s->ext[f], v.ext + 2, sizeof(s->ext[f]));
         if (!hl_add64(s->first[f], v.ext[0], &s->first[f + 1])) return hl_fail(s->ctx, HALO_ERR_SHAPE, "'%s': more than 2^63 samples", a->path);
         HL_TRY(scan_parts(s, f, &v));

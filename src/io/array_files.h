@@ -5,6 +5,7 @@
 
 #include "io/axes.h"
 #include "io/files.h"
+#include "io/nifti.h"
 
 /*
  * As hl_files_find, of any kind: a directory's *.h5 *.hdf5 *.he5 *.nc *.npy *.npz *.nii *.nii.gz *.hdr *.hdr.gz, or a pattern with * ? [ (sorted by name as well). `order` NUMBER: digits in names count as numbers.
@@ -38,6 +39,7 @@ typedef struct hl_array_set {
     bool varied;          /* files may differ in extents and type */
     bool mixed;           /* they do in type */
     int64_t (*ext)[3];    /* [files] D H W, with `varied` */
+    hl_nifti_span *span;  /* [files] where NIfTI images lie, what hl_array_set_scan saw; others have none */
     char *scratch;
     size_t capacity;
     uint64_t clock;
@@ -48,7 +50,7 @@ void hl_array_set_init(hl_array_set *set, halo_context *ctx, const char *name, h
 void hl_array_set_close(hl_array_set *set);
 /* Valid until the next get. Other arrays let go of what they keep. */
 halo_status hl_array_set_get(hl_array_set *set, int64_t file, hl_array **array);
-/* Opens every file once: all have the type and shape of the first, but for the number of samples, and with `varied` for extents and type. Sets first, ext, view and type; the axes are known. */
+/* Opens every file once: all have the type and shape of the first, but for the number of samples, and with `varied` for extents and type. Sets first, ext, span, view and type; the axes are known. */
 halo_status hl_array_set_scan(hl_array_set *set);
 /* Images CASE_0000, CASE_0001 ... are the `parts` channels of a case each: leaves the first of each in files, the others in more. HALO_ERR_SHAPE: a channel is missing. */
 halo_status hl_array_set_pair(hl_array_set *set, int parts);

@@ -87,12 +87,10 @@ static void extents(hl_source *s, int64_t sample, int64_t ext[3])
 static halo_status spacing(hl_source *s, int64_t sample, double out[3])
 {
     const array_source *a = (const array_source *)s;
-    const char *path = a->x.files.path[hl_array_set_file(&a->x, row_of(a, sample))];
-    hl_nifti n;
+    const int64_t file = hl_array_set_file(&a->x, row_of(a, sample));
+    const char *path = a->x.files.path[file];
     if (!a->plain || !hl_is_nifti(path)) return hl_fail(s->ctx, HALO_ERR_USAGE, "'data.spacing' is of NIfTI images, whose voxels have one, which '%s' is not", path);
-    HL_TRY(hl_nifti_open(s->ctx, path, &n));
-    hl_nifti_spacings(&n, out);
-    hl_nifti_free(&n);
+    memcpy(out, a->x.span[file].spacing, sizeof(a->x.span[file].spacing));
     for (int k = 0; k < 3; k++)
         if (!(out[k] > 0) || !isfinite(out[k])) return hl_fail(s->ctx, HALO_ERR_FORMAT, "'%s' says that its voxels are %g apart along axis %c", path, out[k], "DHW"[k]);
     return HALO_OK;
@@ -315,30 +313,15 @@ static halo_status check_cases(const array_source *a)
     return HALO_OK;
 }
 
-static halo_status apart(halo_context *ctx, const char *image, const char *mask, double *voxels)
-{
-    hl_nifti x, y;
-    *voxels = 0;
-    if (!hl_is_nifti(image) || !hl_is_nifti(mask)) return HALO_OK;
-    HL_TRY(hl_nifti_open(ctx, image, &x));
-    halo_status st = hl_nifti_open(ctx, mask, &y);
-    if (st == HALO_OK) {
-        *voxels = hl_nifti_apart(&x, &y);
-        hl_nifti_free(&y);
-    }
-    hl_nifti_free(&x);
-    return st;
-}
-
 /* Masks that say they lie elsewhere than their images are taken as they are; the first is named. */
-static halo_status check_places(const array_source *a)
+static void check_places(const array_source *a)
 {
     const hl_files *x = &a->x.files, *y = &a->of_y.files;
     int64_t first = -1, count = 0;
-    double voxels, of_first = 0;
+    double of_first = 0;
     char others[64] = "";
     for (int64_t f = 0; f < x->count && x->count == y->count; f++) {
-        HL_TRY(apart(a->base.ctx, x->path[f], y->path[f], &voxels));
+        double voxels = hl_nifti_apart(&a->x.span[f], &a->of_y.span[f]);
         if (!(voxels > 0.5)) continue;
         if (count++ > 0) continue;
         first = f;
@@ -346,7 +329,6 @@ static halo_status check_places(const array_source *a)
     }
     if (count > 1) snprintf(others, sizeof(others), ", as do %" PRId64 " other%s", count - 1, HL_S(count - 1));
     if (count > 0) HL_WARN(a->base.ctx, "'%s' says that it lies elsewhere than '%s', by %.3g voxels%s", y->path[first], x->path[first], of_first, others);
-    return HALO_OK;
 }
 
 /* Each mask has the extents of its sample. */
@@ -373,7 +355,8 @@ static halo_status check_y_rows(const array_source *a, bool known)
             return hl_fail(a->base.ctx, HALO_ERR_SHAPE, "'%s': 'data.x' has %" PRId64 " samples, 'data.y' %" PRId64, x->files.path[f], x->first[f + 1] - x->first[f], y->first[f + 1] - y->first[f]);
     if (have == a->rows) {
         HL_TRY(x->varied ? check_extents(a) : check_cases(a));
-        return known ? HALO_OK : check_places(a);
+        if (!known) check_places(a);
+        return HALO_OK;
     }
     hl_str lonely = {0};
     hl_files_add_unpaired(&x->files, "mask", &y->files, &lonely);

@@ -98,15 +98,20 @@ static void corner(const hl_nifti *n, bool last, double out[3])
     }
 }
 
-double hl_nifti_apart(const hl_nifti *a, const hl_nifti *b)
+hl_nifti_span hl_nifti_span_of(const hl_nifti *n)
 {
-    double at[2][3], most = 0, voxel = fmin(a->spacing[0], fmin(a->spacing[1], a->spacing[2]));
-    if (!*a->place || !*b->place) return 0;
-    for (int last = 0; last < 2; last++) {
-        corner(a, last, at[0]);
-        corner(b, last, at[1]);
-        for (int i = 0; i < 3; i++) most = fmax(most, fabs(at[0][i] - at[1][i]) / voxel);
-    }
+    hl_nifti_span s = {.known = *n->place};
+    hl_nifti_spacings(n, s.spacing);
+    for (int last = 0; last < 2; last++) corner(n, last, s.corner[last]);
+    return s;
+}
+
+double hl_nifti_apart(const hl_nifti_span *a, const hl_nifti_span *b)
+{
+    double most = 0, voxel = fmin(a->spacing[0], fmin(a->spacing[1], a->spacing[2]));
+    if (!a->known || !b->known) return 0;
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; i < 3; i++) most = fmax(most, fabs(a->corner[last][i] - b->corner[last][i]) / voxel);
     return most;
 }
 

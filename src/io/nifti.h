@@ -50,8 +50,15 @@ const char *hl_nifti_codes(const hl_nifti *nifti, char out[4]);
 void hl_nifti_extents(const hl_nifti *nifti, int64_t ext[3]);
 /* Spacing of D H W in RAS. */
 void hl_nifti_spacings(const hl_nifti *nifti, double spacing[3]);
+/* Where an image lies, without its header. */
+typedef struct hl_nifti_span {
+    bool known;          /* the header says so */
+    double corner[2][3]; /* of its first and last voxel in RAS */
+    double spacing[3];   /* D H W in RAS */
+} hl_nifti_span;
+hl_nifti_span hl_nifti_span_of(const hl_nifti *nifti);
 /* How far, in voxels of a, the two corners of b lie from those of a; 0 where one of them has no place. */
-double hl_nifti_apart(const hl_nifti *a, const hl_nifti *b);
+double hl_nifti_apart(const hl_nifti_span *a, const hl_nifti_span *b);
 
 /* An image that is in RAS as it is stored, with its corner voxel at 0, and no file. ext and spacing D H W. */
 halo_status hl_nifti_make(halo_context *ctx, const int64_t ext[3], const double spacing[3], hl_nifti *nifti);

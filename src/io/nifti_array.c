@@ -161,6 +161,7 @@ static void describe(nifti_array *a)
     for (int i = 3; i < n->ndim; i++) base->dim[n->ndim - 1 - i] = n->dim[i];
     for (int i = 0; i < base->ndim; i++) a->order[i] = i < base->ndim - 3 ? 'c' : "dhw"[i - base->ndim + 3];
     base->order = a->order;
+    base->image = n;
     base->elements = n->elements;
     base->bytes = n->elements * base->type.bytes;
 }

@@ -128,14 +128,20 @@ static halo_status read_window(scan_source *s, int64_t sample, const int64_t lo[
     return HALO_OK;
 }
 
-/* One over the mean of the window; 1 where there is nothing in it. */
+/* One over the mean of a window whose values have this sum; 1 where there is nothing in it. */
+static double scale_of(const scan_source *s, double sum)
+{
+    const int64_t *e = s->base.info.ext;
+    return sum > 0 ? (double)(e[0] * e[2] * e[3]) / sum : 1;
+}
+
 static halo_status find_scale(scan_source *s, int64_t sample)
 {
     const int64_t *e = s->base.info.ext, none[2] = {0, 0}, all[2] = {e[2], e[3]};
     double sum = 0;
     if (s->scale[sample] != 0) return HALO_OK;
     HL_TRY(read_window(s, sample, none, all, NULL, NULL, &sum));
-    s->scale[sample] = sum > 0 ? (double)(e[0] * e[2] * e[3]) / sum : 1;
+    s->scale[sample] = scale_of(s, sum);
     return HALO_OK;
 }
 
@@ -153,9 +159,12 @@ static halo_status read_cut(hl_source *source, int64_t sample, const hl_cut *cut
 {
     scan_source *s = (scan_source *)source;
     double sum = 0;
+    const int64_t *e = source->info.ext;
+    bool whole = cut->ext[1] == e[2] && cut->ext[2] == e[3]; /* which tells its sum by itself */
     pthread_mutex_lock(&s->lock);
-    halo_status st = s->unit ? find_scale(s, sample) : HALO_OK;
+    halo_status st = s->unit && !whole ? find_scale(s, sample) : HALO_OK;
     if (st == HALO_OK) st = read_window(s, sample, cut->lo + 1, cut->ext + 1, cut, x, &sum);
+    if (st == HALO_OK && s->unit && s->scale[sample] == 0) s->scale[sample] = scale_of(s, sum);
     if (st == HALO_OK && s->unit) scale_cut(s, cut, s->scale[sample], x);
     pthread_mutex_unlock(&s->lock);
     return st;

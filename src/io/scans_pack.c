@@ -42,6 +42,8 @@ static halo_status read_volume(halo_context *ctx, const char *path, volume *out)
     char *raw = NULL;
     int64_t start[HL_ARRAY_RANK] = {0};
     HL_TRY(hl_array_open(ctx, path, "", NULL, &a));
+    hl_nifti_extents(a->image, out->ext);
+    hl_nifti_spacings(a->image, out->spacing);
     halo_status st = hl_aligned(ctx, (size_t)a->bytes, "an image", &raw);
     if (st == HALO_OK) st = hl_array_read(a, start, a->dim, raw, (size_t)a->bytes);
     if (st == HALO_OK) st = hl_calloc(ctx, (size_t)a->elements, sizeof(float), "an image", &out->v);
@@ -155,6 +157,12 @@ static halo_status check_finite(const packer *p, const char *path, const volume 
     return HALO_OK;
 }
 
+static double apart(const hl_nifti *a, const hl_nifti *b)
+{
+    const hl_nifti_span of_a = hl_nifti_span_of(a), of_b = hl_nifti_span_of(b);
+    return hl_nifti_apart(&of_a, &of_b);
+}
+
 /* One header: what is checked before anything is written. `first` is that of the case's first image, or itself. */
 static halo_status check_image(packer *p, const char *path, hl_nifti *first, bool is_first, bool is_mask)
 {
@@ -170,7 +178,7 @@ static halo_status check_image(packer *p, const char *path, hl_nifti *first, boo
         if (memcmp(ext, of_first, sizeof(ext)) != 0)
             st = hl_fail(p->ctx, HALO_ERR_SHAPE, "'%s' has [%" PRId64 ", %" PRId64 ", %" PRId64 "] voxels (D, H, W in RAS), '%s' [%" PRId64 ", %" PRId64 ", %" PRId64 "]", path, ext[0], ext[1], ext[2],
                          first->header, of_first[0], of_first[1], of_first[2]);
-        else if (hl_nifti_apart(first, &n) > 0.5) HL_WARN(p->ctx, "'%s' says that it lies elsewhere than '%s', by %.3g voxels", path, first->header, hl_nifti_apart(first, &n));
+        else if (apart(first, &n) > 0.5) HL_WARN(p->ctx, "'%s' says that it lies elsewhere than '%s', by %.3g voxels", path, first->header, apart(first, &n));
     }
     if (st == HALO_OK && !is_mask && type_of(&n, p->o) != p->type) p->type = p->type == HALO_NONE ? type_of(&n, p->o) : HALO_F32;
     resampled(p->o, ext, spacing, of_first);
@@ -193,11 +201,6 @@ static halo_status check_case(packer *p, const hl_scan_case *c)
 
 static halo_status load(const packer *p, const char *path, bool mask, volume *v)
 {
-    hl_nifti n;
-    HL_TRY(hl_nifti_open(p->ctx, path, &n));
-    hl_nifti_extents(&n, v->ext);
-    hl_nifti_spacings(&n, v->spacing);
-    hl_nifti_free(&n);
     HL_TRY(read_volume(p->ctx, path, v));
     HL_TRY(check_finite(p, path, v));
     return resample(p, v, mask);

@@ -122,6 +122,11 @@ static void test_dose(halo_context *ctx)
     tap_ok(fabs(sum / (6 * 4 * 3) - 1) < 1e-6 && is_window(x, 1, 4, 6 * 4 * 3 / of_counts), "unit dose: the mean of a window is 1");
     for (int i = 0; i < 6 * 2 * 2; i++) same = same && part[i] == x[(i / 4 * 4 + 1 + i / 2 % 2) * 3 + 1 + i % 2];
     tap_ok(same, "a part of a window is that of the whole, to the bit");
+    const int64_t before = hl_source_data_bytes(s);
+    MUST(hl_source_read(s, 6, NULL, x, NULL, NULL));
+    const int64_t first = hl_source_data_bytes(s) - before;
+    MUST(hl_source_read(s, 6, NULL, x, NULL, NULL));
+    tap_ok(first > 0 && hl_source_data_bytes(s) - before == 2 * first, "a whole window, whose mean is not known yet, is read as often as one whose mean is: %" PRId64 " bytes", first);
     hl_source_close(s);
 }
 
