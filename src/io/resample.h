@@ -27,6 +27,12 @@ static inline hl_spot hl_resample_spot(int64_t i, double ratio, int64_t n, int64
     return s;
 }
 
+/* The `cells` spots from cell `from` on, which are those of every row along the axis. */
+static inline void hl_resample_line(int64_t from, int64_t cells, double ratio, int64_t n, int64_t first, int64_t read, bool nearest, hl_spot *line)
+{
+    for (int64_t i = 0; i < cells; i++) line[i] = hl_resample_spot(from + i, ratio, n, first, read, nearest);
+}
+
 /* Of v [ext]: sums over the corners whose weight is not 0, so that a class stays exact. */
 static inline float hl_resample_value(const float *v, const int64_t ext[3], const hl_spot at[3])
 {
@@ -42,6 +48,12 @@ static inline float hl_resample_value(const float *v, const int64_t ext[3], cons
         if (weight != 0) sum += weight * v[cell];
     }
     return sum;
+}
+
+/* The row at spots d and h, of the spots `line` along w. */
+static inline void hl_resample_row(const float *v, const int64_t ext[3], hl_spot d, hl_spot h, const hl_spot *line, int64_t cells, float *row)
+{
+    for (int64_t w = 0; w < cells; w++) row[w] = hl_resample_value(v, ext, (const hl_spot[3]){d, h, line[w]});
 }
 
 #endif

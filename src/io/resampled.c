@@ -14,8 +14,8 @@ typedef struct resampled {
     int64_t (*from)[3], (*ext)[3]; /* [samples] as they are, and as they are delivered */
     double (*ratio)[3];            /* s' / s */
     pthread_mutex_t lock; /* guards what follows */
-    char *raw, *plain;
-    size_t raw_room, plain_room;
+    char *raw, *plain, *lines;
+    size_t raw_room, plain_room, lines_room;
 } resampled;
 
 /* What of the sample the cells of a cut come from. */
@@ -31,21 +31,30 @@ static hl_cut source_cut(const resampled *r, int64_t sample, const hl_cut *cut)
     return c;
 }
 
-/* v [channels, read] to their places in out [channels, cut->into]. */
-static void interpolate(const resampled *r, int64_t sample, const hl_cut *read, const hl_cut *cut, int64_t channels, const float *v, bool nearest, float *out)
+/* Where the cells of a cut lie along each axis, one axis behind the other. */
+static halo_status make_lines(resampled *r, int64_t sample, const hl_cut *read, const hl_cut *cut, bool nearest, hl_spot *line[3])
 {
-    const double *ratio = r->ratio[sample];
-    const int64_t *n = r->from[sample];
-    for (int64_t c = 0; c < channels; c++)
+    HL_TRY(hl_scratch(r->super.base.ctx, &r->lines, &r->lines_room, (size_t)(cut->ext[0] + cut->ext[1] + cut->ext[2]) * sizeof(hl_spot), "places of cells"));
+    line[0] = (hl_spot *)(void *)r->lines;
+    for (int k = 0; k < 3; k++) {
+        hl_resample_line(cut->lo[k], cut->ext[k], r->ratio[sample][k], r->from[sample][k], read->lo[k], read->ext[k], nearest, line[k]);
+        if (k < 2) line[k + 1] = line[k] + cut->ext[k];
+    }
+    return HALO_OK;
+}
+
+/* v [channels, read] to their places in out [channels, cut->into]. */
+static halo_status interpolate(resampled *r, int64_t sample, const hl_cut *read, const hl_cut *cut, int64_t channels, const float *v, bool nearest, float *out)
+{
+    hl_spot *line[3];
+    HL_TRY(make_lines(r, sample, read, cut, nearest, line));
+    for (int64_t c = 0; c < channels; c++, v += read->ext[0] * read->ext[1] * read->ext[2])
         for (int64_t d = 0; d < cut->ext[0]; d++)
             for (int64_t h = 0; h < cut->ext[1]; h++) {
-                hl_spot at[3] = {hl_resample_spot(cut->lo[0] + d, ratio[0], n[0], read->lo[0], read->ext[0], nearest), hl_resample_spot(cut->lo[1] + h, ratio[1], n[1], read->lo[1], read->ext[1], nearest)};
                 float *row = out + ((c * cut->into[0] + cut->at[0] + d) * cut->into[1] + cut->at[1] + h) * cut->into[2] + cut->at[2];
-                for (int64_t w = 0; w < cut->ext[2]; w++) {
-                    at[2] = hl_resample_spot(cut->lo[2] + w, ratio[2], n[2], read->lo[2], read->ext[2], nearest);
-                    row[w] = hl_resample_value(v + c * read->ext[0] * read->ext[1] * read->ext[2], read->ext, at);
-                }
+                hl_resample_row(v, read->ext, line[0][d], line[1][h], line[2], cut->ext[2], row);
             }
+    return HALO_OK;
 }
 
 static halo_status read_both(resampled *r, int64_t sample, const hl_cut *cut, int64_t channels, bool targets, float *out)
@@ -62,8 +71,7 @@ static halo_status read_both(resampled *r, int64_t sample, const hl_cut *cut, in
         hl_to_float(all->info.dtype, r->raw, v, n);
     }
     hl_wrapped_count(&r->super.base);
-    interpolate(r, sample, &read, cut, channels, v, targets, out);
-    return HALO_OK;
+    return interpolate(r, sample, &read, cut, channels, v, targets, out);
 }
 
 static halo_status read_cut(hl_source *base, int64_t sample, const hl_cut *cut, void *x)
@@ -95,6 +103,7 @@ static void close_both(hl_source *base)
     free(r->ratio);
     free(r->raw);
     free(r->plain);
+    free(r->lines);
     hl_wrapped_close(base);
 }
 

@@ -57,15 +57,14 @@ static halo_status read_volume(halo_context *ctx, const char *path, volume *out)
 static halo_status make_line(halo_context *ctx, int64_t from, int64_t to, double ratio, bool nearest, hl_spot **line)
 {
     HL_TRY(hl_calloc(ctx, (size_t)to, sizeof(**line), "places of voxels", line));
-    for (int64_t i = 0; i < to; i++) (*line)[i] = hl_resample_spot(i, ratio, from, 0, from, nearest);
+    hl_resample_line(0, to, ratio, from, 0, from, nearest, *line);
     return HALO_OK;
 }
 
 static void resample_into(const volume *v, hl_spot *const line[3], const int64_t ext[3], float *out)
 {
     for (int64_t d = 0; d < ext[0]; d++)
-        for (int64_t h = 0; h < ext[1]; h++)
-            for (int64_t w = 0; w < ext[2]; w++) *out++ = hl_resample_value(v->v, v->ext, (const hl_spot[3]){line[0][d], line[1][h], line[2][w]});
+        for (int64_t h = 0; h < ext[1]; h++, out += ext[2]) hl_resample_row(v->v, v->ext, line[0][d], line[1][h], line[2], ext[2], out);
 }
 
 /* Extents after resampling. */
