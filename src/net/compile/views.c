@@ -26,6 +26,9 @@ typedef struct views {
     hl_step *before; /* [steps] as they came */
     bool *refused;   /* [values] the device cannot do with it as a view */
     int *into;       /* [values] whose view it is; -1: nobody's */
+    int *alone;      /* [steps] ways of the device without views, in its favourite layout */
+    hl_step *asked;  /* [steps] as it was asked about last, and what it said: most steps are the same in the next round */
+    int *answer;
 } views;
 
 static int64_t channels_of(const hl_program *p, int value) { return p->value[value].ext[HALO_C]; }
@@ -208,13 +211,22 @@ static int ways(const hl_program *p, hl_step *s)
     return best;
 }
 
+/* With views as they are now. */
+static int ways_now(views *b, int at)
+{
+    hl_step now = b->p->step[at];
+    if (b->answer[at] >= 0 && memcmp(now.use, b->asked[at].use, sizeof(now.use)) == 0) return b->answer[at];
+    b->asked[at] = now;
+    return b->answer[at] = ways(b->p, &now);
+}
+
 /* Refuses the pieces that a step uses and the device cannot do as it could when they were values of their own. */
 static bool refuse(views *b, int at)
 {
-    hl_step now = b->p->step[at], before = b->before[at];
+    const hl_step now = b->p->step[at], before = b->before[at];
     bool any = false;
     for (int r = 0; r < HALO_ROLES; r++) any = any || now.use[r].value != before.use[r].value;
-    if (now.kind != HL_STEP_OP || !any || (is_join(b->p, &now) && !now.copied) || ways(b->p, &now) >= ways(b->p, &before)) return false;
+    if (now.kind != HL_STEP_OP || !any || (is_join(b->p, &now) && !now.copied) || ways_now(b, at) >= b->alone[at]) return false;
     HL_DEBUG(b->p->ctx, "layout %s: no %s of layer '%s' in a part of a tensor", hl_layout_name(b->p->layout), hl_op_kind_name(now.desc.kind), hl_step_name(b->p, &now));
     for (int r = 0; r < HALO_ROLES; r++)
         if (now.use[r].value != before.use[r].value) b->refused[before.use[r].value] = true;
@@ -233,7 +245,8 @@ static halo_status set_favourite(views *b, bool *found)
         *found = true;
         for (int k = 0; k < b->p->steps && *found; k++) {
             hl_step s = b->before[k];
-            *found = s.kind != HL_STEP_OP || ways(b->p, &s) > 0;
+            b->alone[k] = s.kind == HL_STEP_OP ? ways(b->p, &s) : 1;
+            *found = b->alone[k] > 0;
         }
     }
     return HALO_OK;
@@ -275,13 +288,20 @@ halo_status hl_pass_views(hl_program *p)
     HL_TRY(hl_calloc(p->ctx, (size_t)p->steps, sizeof(*b.before), "steps without views", &b.before));
     HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->values, sizeof(*b.refused), "views", &b.refused), done);
     HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->values, sizeof(*b.into), "views", &b.into), done);
+    HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->steps, sizeof(*b.alone), "ways of steps", &b.alone), done);
+    HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->steps, sizeof(*b.asked), "ways of steps", &b.asked), done);
+    HL_GOTO(st, hl_calloc(p->ctx, (size_t)p->steps, sizeof(*b.answer), "ways of steps", &b.answer), done);
     memcpy(b.before, p->step, (size_t)p->steps * sizeof(*b.before));
+    for (int i = 0; i < p->steps; i++) b.answer[i] = -1;
     HL_GOTO(st, set_favourite(&b, &found), done);
     if (!found) goto done; /* choose says what is missing */
     do make_views(&b);
     while (!device_can(&b));
     conclude(&b);
 done:
+    free(b.answer);
+    free(b.asked);
+    free(b.alone);
     free(b.into);
     free(b.refused);
     free(b.before);
