@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halo predict */
 #include "cli/commands.h"
+#include "cli/predict_plot.h"
 #include "cli/restore.h"
 #include "base/file.h"
-#ifdef HAVE_FFTW
-#include "cli/predict_plot.h"
-#endif
 
 static const hl_option options[] = {
     HL_RESTORE_OPTIONS,
@@ -20,7 +18,7 @@ typedef struct output {
     char *path;
     hl_str text;
     hl_volumes *volumes;
-    struct hl_plotter *plotter; /* NULL: none */
+    hl_plotter *plotter; /* NULL: none */
     bool images;     /* each volume as an image in the place of its scan */
     bool any;        /* volumes have extents of their own */
     bool arrays;     /* which differ: an NPY file each */
@@ -83,9 +81,7 @@ static halo_status box(void *user, hl_source *source, const hl_prediction *p)
     output *o = user;
     int64_t cells = p->ext[1] * p->ext[2] * p->ext[3];
     HL_TRY(begin_volume(o, source, p->sample));
-#ifdef HAVE_FFTW
     if (o->plotter) HL_TRY(hl_plotter_box(o->plotter, p));
-#endif
     HL_TRY(hl_grow(source->ctx, &o->physical, &o->room, (size_t)(p->ext[0] * cells), sizeof(float), "a predicted volume"));
     for (int64_t i = 0; i < p->ext[0] * cells; i++)
         o->physical[i] = (float)hl_physical(&source->info.target[p->lo[0] + i / cells], (double)p->value[i]);
@@ -120,24 +116,15 @@ static halo_status begin_plots(output *o, hl_source *source)
     const char *directory = hl_option_text(o->inv, "plot");
     if (!directory) return HALO_OK;
     if (!hl_target_volumes(&source->info)) return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' is for networks that end in a volume");
-#ifdef HAVE_FFTW
     int64_t most = hl_given(o->inv, "plots") ? o->inv->number[hl_option_index(o->inv->command, "plots")] : 8;
     return o->inv->ctx->rank == 0 ? hl_plotter_open(o->inv->ctx, directory, most, source, &o->plotter) : HALO_OK;
-#else
-    return hl_fail(o->inv->ctx, HALO_ERR_USAGE, "'--plot' needs a build with FFTW");
-#endif
 }
 
 static halo_status end_plots(output *o, bool write)
 {
-    struct hl_plotter *plotter = o->plotter;
+    hl_plotter *plotter = o->plotter;
     o->plotter = NULL;
-#ifdef HAVE_FFTW
     return hl_plotter_close(plotter, write);
-#else
-    (void)plotter, (void)write;
-    return HALO_OK;
-#endif
 }
 
 /* One HDF5 file holds volumes of the same extents: others are arrays, a file each. */

@@ -17,6 +17,7 @@ halo_SOURCES += \
 	src/cli/exit.c \
 	src/cli/help.c \
 	src/cli/main.c \
+	src/cli/predict_plot.c src/cli/predict_plot.h \
 	src/cli/ops_json.h \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/restore.c src/cli/restore.h

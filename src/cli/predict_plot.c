@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "io/convert.h"
-#include "synth/png.h"
+#include "io/png.h"
 
 enum { PANELS = 3, GAP = 8, SIDE = 256, RAMP = 240, WHITE = 255 };
 
@@ -60,17 +60,6 @@ static void draw(const panel *p, const double range[2], uint8_t *pixel, int64_t 
         }
 }
 
-static void make_palette(uint8_t palette[256][3])
-{
-    memset(palette, 255, 256 * 3);
-    for (int i = 0; i < RAMP; i++) {
-        double t = (double)i / (RAMP - 1);
-        palette[i][0] = (uint8_t)(255 * fmin(1, 1.6 * t));
-        palette[i][1] = (uint8_t)(255 * t * t);
-        palette[i][2] = (uint8_t)(255 * (t < 0.5 ? 1.4 * t * (1 - t) : 0.7 * (1 - t)));
-    }
-}
-
 /* Input, truth, prediction. */
 static halo_status write_panels(hl_plotter *o, panel p[PANELS])
 {
@@ -92,7 +81,8 @@ static halo_status write_panels(hl_plotter *o, panel p[PANELS])
         draw(&p[i], i == 0 ? own : shared, pixel, width, left);
         left += p[i].ext[1] * p[i].scale + GAP;
     }
-    make_palette(palette);
+    memset(palette, 255, sizeof(palette));
+    hl_png_ramp(palette, RAMP);
     snprintf(path, sizeof(path), "%.900s/%06" PRId64 ".png", o->directory, o->sample);
     halo_status st = hl_png_write(o->ctx, path, (int)width, (int)height, pixel, palette);
     free(pixel);

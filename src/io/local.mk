@@ -33,6 +33,7 @@ libhalo_core_la_SOURCES += \
 	src/io/npy.c src/io/npy.h \
 	src/io/numpy.c \
 	src/io/patch.c \
+	src/io/png.c src/io/png.h \
 	src/io/resample.h \
 	src/io/resampled.c \
 	src/io/sampler.c \

@@ -30,7 +30,6 @@ libhalo_synth_la_SOURCES += \
 	src/synth/phantom.c src/synth/phantom.h src/synth/phantoms.c \
 	src/synth/plot.c src/synth/plot.h \
 	src/synth/pm.c src/synth/pm.h \
-	src/synth/png.c src/synth/png.h \
 	src/synth/power.c src/synth/power.h \
 	src/synth/prior.c src/synth/prior.h \
 	src/synth/prior_table.c \
@@ -44,5 +43,5 @@ libhalo_synth_la_SOURCES += \
 	src/synth/universes.c src/synth/universes.h \
 	src/synth/universes_keys.c
 
-halo_SOURCES += src/cli/cmd_synth.c src/cli/predict_plot.c src/cli/predict_plot.h
+halo_SOURCES += src/cli/cmd_synth.c
 endif

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "synth/png.h"
+#include "io/png.h"
 
 enum {
     SIDE = 480,
@@ -80,12 +80,7 @@ static void make_palette(canvas *c)
     static const uint8_t fixed[5][3] = {
         {255, 255, 255}, {208, 208, 208}, {32, 32, 32}, {200, 40, 40}, {40, 80, 200}};
 
-    for (int i = 0; i < RAMP; i++) { /* black, violet, orange, yellow */
-        double t = (double)i / (RAMP - 1);
-        c->palette[i][0] = (uint8_t)(255.0 * fmin(1.0, 1.6 * t));
-        c->palette[i][1] = (uint8_t)(255.0 * t * t);
-        c->palette[i][2] = (uint8_t)(255.0 * (t < 0.5 ? 1.4 * t * (1.0 - t) : 0.7 * (1.0 - t)));
-    }
+    hl_png_ramp(c->palette, RAMP);
     memcpy(c->palette[WHITE], fixed, sizeof(fixed));
 }
 

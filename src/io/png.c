@@ -3,7 +3,7 @@
  * png.c -- the Portable Network Graphics format (ISO/IEC 15948) with a palette, and the least of deflate:
  * stored blocks. A plot is a few hundred KiB that way, which is less trouble than one more library.
  */
-#include "synth/png.h"
+#include "io/png.h"
 
 #include "base/file.h"
 #include "base/str.h"
@@ -99,4 +99,14 @@ halo_status hl_png_write(halo_context *ctx, const char *path, int width, int hei
     hl_str_free(&head);
     hl_str_free(&data);
     return st;
+}
+
+void hl_png_ramp(uint8_t (*palette)[3], int n)
+{
+    for (int i = 0; i < n; i++) {
+        double t = (double)i / (n - 1);
+        palette[i][0] = (uint8_t)(255 * fmin(1, 1.6 * t));
+        palette[i][1] = (uint8_t)(255 * t * t);
+        palette[i][2] = (uint8_t)(255 * (t < 0.5 ? 1.4 * t * (1 - t) : 0.7 * (1 - t)));
+    }
 }
