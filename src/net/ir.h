@@ -243,6 +243,7 @@ struct hl_program {
 
     struct hl_recordings *recordings; /* NULL: none yet */
     struct hl_node_sums *node_sums;   /* of links of nodes; NULL: others */
+    struct hl_passage *packed;        /* started, and not sent yet (passage.c) */
     hl_reducer *reducer; /* NULL: gradients are of one rank */
     int *complete;       /* [gradients] the backward step after which each has its value; -1: nothing writes it */
     int gradients;

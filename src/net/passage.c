@@ -7,8 +7,8 @@
  *   two ranks messages are matched by their order, which is that of their tags on both sides;
  *
  *   or by an MPI that takes addresses of device memory. The first axis is packed when the transfer starts; when it is to be finished, what computes meanwhile is on the device already:
- *   the host waits for the packing alone, by a queue that follows it, and MPI's messages pass while the device computes. Further axes need the cells that came, and so
- *   come after what the device has to do.
+ *   the host waits for the packing alone, by a queue that follows it, and MPI's messages pass while the device computes; those of all that have started leave together, so that nobody waits for
+ *   what stands behind what it waits for itself. Further axes need the cells that came, and so come after what the device has to do.
  */
 #include "net/ir.h"
 
@@ -30,6 +30,7 @@ struct hl_passage {
     halo_parcel *parcel;
     hl_exchange **by_mpi; /* [stages]; NULL: by the link */
     halo_queue *packed;
+    hl_passage *next; /* of those that were started after this one and are not sent yet */
 };
 
 static void *run_of(const hl_passage *w, const part *e) { return (char *)w->runs + e->at; }
@@ -192,12 +193,22 @@ static halo_status pack_for_mpi(hl_program *p, const hl_transfer *t, int stage, 
     return p->dev->ops->follow(p->dev, w->packed, NULL);
 }
 
+static halo_status start_by_mpi(hl_program *p, const hl_transfer *t, void *from, void *to)
+{
+    hl_passage **last = &p->packed;
+    if (t->passage->stages == 0) return HALO_OK;
+    while (*last) last = &(*last)->next;
+    *last = t->passage;
+    t->passage->next = NULL;
+    return pack_for_mpi(p, t, 0, from, to);
+}
+
 bool hl_passage_on_device(const hl_passage *w) { return w->link != NULL; }
 
 halo_status hl_passage_start(hl_program *p, const hl_transfer *t, void *from, void *to)
 {
     const hl_passage *w = t->passage;
-    if (!w->link) return w->stages > 0 ? pack_for_mpi(p, t, 0, from, to) : HALO_OK;
+    if (!w->link) return start_by_mpi(p, t, from, to);
     for (int stage = 0; stage < w->stages; stage++) {
         HL_TRY(pack(p, t, stage, from, to));
         HL_TRY(move(p, w, stage));
@@ -206,13 +217,22 @@ halo_status hl_passage_start(hl_program *p, const hl_transfer *t, void *from, vo
     return HALO_OK;
 }
 
+static halo_status send(hl_program *p, const hl_passage *w, int stage)
+{
+    HL_TRY(p->dev->ops->wait(p->dev, w->packed));
+    return hl_exchange_start(w->by_mpi[stage], NULL, NULL);
+}
+
 halo_status hl_passage_finish(hl_program *p, const hl_transfer *t, void *from, void *to)
 {
     const hl_passage *w = t->passage;
-    for (int stage = 0; !w->link && stage < w->stages; stage++) {
-        if (stage > 0) HL_TRY(pack_for_mpi(p, t, stage, from, to));
-        HL_TRY(p->dev->ops->wait(p->dev, w->packed));
-        HL_TRY(hl_exchange_start(w->by_mpi[stage], NULL, NULL));
+    if (w->link) return HALO_OK;
+    for (; p->packed; p->packed = p->packed->next) HL_TRY(send(p, p->packed, 0));
+    for (int stage = 0; stage < w->stages; stage++) {
+        if (stage > 0) {
+            HL_TRY(pack_for_mpi(p, t, stage, from, to));
+            HL_TRY(send(p, w, stage));
+        }
         HL_TRY(hl_exchange_finish(w->by_mpi[stage]));
         HL_TRY(unpack(p, w, stage, to));
     }
