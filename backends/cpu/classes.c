@@ -45,6 +45,7 @@ const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_LOSS_SUMS] = &hl_cpu_loss_sums,
     [HALO_OP_UPSAMPLE_FWD] = &hl_cpu_upsample_fwd,
     [HALO_OP_UPSAMPLE_BWD] = &hl_cpu_upsample_bwd,
+    [HALO_OP_PREPARE] = &hl_cpu_prepare,
 };
 
 const struct hl_kern *hl_cpu_kern(hl_isa isa)

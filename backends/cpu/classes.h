@@ -13,7 +13,7 @@ extern const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS];
 extern const halo_op_class hl_cpu_pool_fwd, hl_cpu_pool_bwd, hl_cpu_act_pool_bwd;
 extern const halo_op_class hl_cpu_norm_stats, hl_cpu_norm_apply, hl_cpu_norm_bwd_stats, hl_cpu_norm_bwd_apply;
 extern const halo_op_class hl_cpu_act_fwd, hl_cpu_act_bwd, hl_cpu_add;
-extern const halo_op_class hl_cpu_upsample_fwd, hl_cpu_upsample_bwd;
+extern const halo_op_class hl_cpu_upsample_fwd, hl_cpu_upsample_bwd, hl_cpu_prepare;
 extern const halo_op_class hl_cpu_copy, hl_cpu_cast, hl_cpu_flatten, hl_cpu_unflatten, hl_cpu_margin;
 extern const halo_op_class hl_cpu_linear_fwd, hl_cpu_linear_bwd_data, hl_cpu_linear_bwd_weights;
 extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_loss_sums, hl_cpu_sumsq, hl_cpu_decide, hl_cpu_update, hl_cpu_bias_bwd;

@@ -45,6 +45,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/norm.c \
 	backends/cpu/pointwise.c \
 	backends/cpu/pool.c \
+	backends/cpu/prepare.c \
 	backends/cpu/rows.h \
 	backends/cpu/runs.c \
 	backends/cpu/runs.h \

@@ -105,6 +105,7 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_LOSS_SUMS] = &hl_cuda_loss_sums_class,
     [HALO_OP_UPSAMPLE_FWD] = &hl_cuda_upsample_fwd,
     [HALO_OP_UPSAMPLE_BWD] = &hl_cuda_upsample_bwd,
+    [HALO_OP_PREPARE] = &hl_cuda_prepare,
     [HALO_OP_SUMSQ] = &hl_cuda_sumsq,
     [HALO_OP_DECIDE] = &hl_cuda_decide,
     [HALO_OP_UPDATE] = &hl_cuda_update,

@@ -38,6 +38,14 @@ typedef struct hl_window_copy {
 } hl_window_copy;
 cudaError_t hl_cuda_copy_window(cudaStream_t stream, halo_dtype type, const hl_window_copy *c, const void *from, void *to);
 
+/* prepare.cu: places of y; ext: of its box, stride: its strides, n c d h w. x: from the first cell of the first sample on; numbers [N][HALO_SAMPLE_NUMBERS] */
+typedef struct hl_preparing {
+    hl_cells places;
+    int64_t ext[HL_CELL_DIMS], stride[HL_CELL_DIMS];
+    int x_type, transforms, transform[HALO_MAX_TRANSFORMS];
+} hl_preparing;
+cudaError_t hl_cuda_prepare_samples(cudaStream_t stream, halo_dtype type, const hl_preparing *p, const void *x, const double *numbers, void *y);
+
 /* pointwise.cu. cells: operands in the order of the pointers; then what is said there */
 cudaError_t hl_cuda_act_forward(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *y, const void *x, halo_act act, double slope);
 cudaError_t hl_cuda_act_backward(cudaStream_t stream, halo_dtype type, const hl_cells *c, void *dx, const void *y, const void *dy, halo_act act, double slope, int accumulate);

@@ -32,6 +32,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/norm.c \
 	backends/cuda/pointwise.c \
 	backends/cuda/pool.c \
+	backends/cuda/prepare.c \
 	backends/cuda/queue.c \
 	backends/cuda/record.c \
 	backends/cuda/recording.c \
@@ -52,6 +53,7 @@ cuda_kernels = \
 	backends/cuda/norm.cu \
 	backends/cuda/pointwise.cu \
 	backends/cuda/pool.cu \
+	backends/cuda/prepare.cu \
 	backends/cuda/record.cu \
 	backends/cuda/reduce.cu \
 	backends/cuda/update.cu \

@@ -78,6 +78,7 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
     [HALO_OP_LOSS_SUMS] = &hl_ref_loss_sums,
     [HALO_OP_UPSAMPLE_FWD] = &hl_ref_upsample_fwd,
     [HALO_OP_UPSAMPLE_BWD] = &hl_ref_upsample_bwd,
+    [HALO_OP_PREPARE] = &hl_ref_prepare,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- device */

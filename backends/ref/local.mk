@@ -15,6 +15,7 @@ libhalo_core_la_SOURCES += \
 	backends/ref/norm.c \
 	backends/ref/pointwise.c \
 	backends/ref/pool.c \
+	backends/ref/prepare.c \
 	backends/ref/update.c \
 	backends/ref/upsample.c \
 	backends/ref/view.c

@@ -173,8 +173,31 @@ typedef enum halo_op_kind {
     /* What is done with a step's gradients, decided where they are: from X f64 [n][3], SUMSQ's of n tensors, and the loss in NUM, fills NUM from FACTOR on. norm =
      * sqrt(SQUARES) |record.grad_scale|; FACTOR = clip_norm / norm where clip_norm > 0 and norm is larger, else 1. */
     HALO_OP_DECIDE, /* X NUM */
+    /* Samples as they are stored, and what is done with them before the network sees them. X is plain and dense, of any type, and has as many cells of as many channels as Y's box, each sample in the
+     * order of its own axes. Cell i of Y's box is cell j of the sample, j[AXIS[k]] = (FLIP[k] ? e[k] - 1 - i[k] : i[k]) + SHIFT[AXIS[k]] modulo the sample's extent e[k] of that axis, e those of Y's box
+     * [d h w]; its value goes through the `transforms` one after the other, the t-th with the constants CONSTANT[t]. STAT f64 [N][HALO_SAMPLE_NUMBERS] are those of each sample; one that is not THERE becomes 0. */
+    HALO_OP_PREPARE, /* X STAT Y */
     HALO_OP_KINDS
 } halo_op_kind;
+
+/* What is done with each value of a sample, with two constants a and b of that sample. */
+typedef enum halo_transform {
+    HALO_TRANSFORM_LOG1P = 0, /* ln(1 + x) */
+    HALO_TRANSFORM_STANDARD,  /* (x - a) / b */
+    HALO_TRANSFORM_WINDOW,    /* (min(max(x, a), b) - a) / (b - a) */
+    HALO_TRANSFORMS
+} halo_transform;
+
+/* Numbers of a sample that is prepared. */
+enum {
+    HALO_MAX_TRANSFORMS = 4,
+    HALO_SAMPLE_THERE = 0,                                             /* 0 or 1 */
+    HALO_SAMPLE_AXIS,                                                  /* [3] */
+    HALO_SAMPLE_FLIP = HALO_SAMPLE_AXIS + 3,                           /* [3] 0 or 1 */
+    HALO_SAMPLE_SHIFT = HALO_SAMPLE_FLIP + 3,                          /* [3] at least 0, below the extent */
+    HALO_SAMPLE_CONSTANT = HALO_SAMPLE_SHIFT + 3,                      /* [HALO_MAX_TRANSFORMS][2] */
+    HALO_SAMPLE_NUMBERS = HALO_SAMPLE_CONSTANT + 2 * HALO_MAX_TRANSFORMS
+};
 
 /* halo_act and halo_pool stand in halo.h */
 typedef enum halo_margin_mode { HALO_MARGIN_ZERO = 0, HALO_MARGIN_WRAP, HALO_MARGIN_KEEP } halo_margin_mode;
@@ -249,6 +272,8 @@ typedef struct halo_op_desc {
     halo_margin_mode margin_mode[3][2];
     halo_update_params update;
     double clip_norm;          /* decide: largest norm of all gradients; 0: none */
+    int transforms;            /* prepare: at most HALO_MAX_TRANSFORMS */
+    halo_transform transform[HALO_MAX_TRANSFORMS];
 } halo_op_desc;
 
 /* What changes from step to step, readable by the device. One per program. */

@@ -68,6 +68,7 @@ static double flops(const halo_op_desc *d)
     case HALO_OP_LOSS_SUMS: return 4 * cells(d, HALO_X);
     case HALO_OP_UPSAMPLE_FWD: return 6 * cells(d, HALO_Y); /* two products and a sum along each axis */
     case HALO_OP_UPSAMPLE_BWD: return 6 * cells(d, HALO_DY);
+    case HALO_OP_PREPARE: return 2 * d->transforms * cells(d, HALO_Y);
     case HALO_OP_SUMSQ: return 2 * cells(d, HALO_X);
     case HALO_OP_DECIDE: return cells(d, HALO_X);
     case HALO_OP_UPDATE: return update_flops(d);

@@ -37,6 +37,7 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_UPSAMPLE_FWD] = "upsample-fwd",
         [HALO_OP_UPSAMPLE_BWD] = "upsample-bwd",
         [HALO_OP_DECIDE] = "decide",
+        [HALO_OP_PREPARE] = "prepare",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }

@@ -35,6 +35,7 @@ static const unsigned written[HALO_OP_KINDS] = {
     [HALO_OP_UPSAMPLE_FWD] = HL_ROLE_BIT(HALO_Y),
     [HALO_OP_UPSAMPLE_BWD] = HL_ROLE_BIT(HALO_DX),
     [HALO_OP_DECIDE] = HL_ROLE_BIT(HALO_NUM),
+    [HALO_OP_PREPARE] = HL_ROLE_BIT(HALO_Y),
 };
 /* Written roles whose old content matters even without `accumulate`. */
 static const unsigned changed[HALO_OP_KINDS] = {

@@ -180,6 +180,9 @@ typedef struct hl_loader_options {
     double foreground;     /* share of them whose middle is a cell of a class above 0, as far as the sample goes */
     uint64_t seed;
     int prefetch;          /* batches read ahead by the loader's thread; 0 = none, in the caller's thread */
+    bool stored;           /* samples leave as they are stored, in memory that `device` pins, with the numbers with which it prepares them; where patches are cut, as the cutter makes them. Not where transforms
+                            * are pending (hl_loader_pending) */
+    halo_device *device;
     int64_t first, count;  /* sub-range of samples, count 0 = all */
 } hl_loader_options;
 
@@ -189,8 +192,12 @@ typedef struct hl_moments { double n, mean, sum; } hl_moments;
 typedef struct hl_loaded { /* valid until the next call of hl_loader_next */
     int64_t samples;       /* of this rank, padding samples included */
     int64_t first_sample;  /* global index in the batch of the first one */
-    float *x;              /* [samples, C, D, H, W] transformed, but for what hl_loader_pending says; D H W: of the cells asked for */
-    float *y;              /* [samples, T], or [samples, T, D, H, W] where targets are volumes, turned and shifted as x is */
+    float *x;              /* [samples, C, D, H, W] transformed, but for what hl_loader_pending says; D H W: of the cells asked for. NULL where samples leave as they are stored */
+    float *y;              /* [samples, T], or [samples, T, D, H, W] where targets are volumes, turned and shifted as x is, or, with `stored`, not yet */
+    void *stored;          /* or x [samples, C, cells] in stored_type, each sample in the order of its own axes, */
+    halo_dtype stored_type;
+    double *numbers;       /* and [2, samples, HALO_SAMPLE_NUMBERS] of HALO_OP_PREPARE: of x, then of targets that are volumes */
+    uint64_t serial;       /* another one for every batch of this loader, above 0 */
     hl_moments *moments;   /* [samples]: of the own cells, where transforms are pending; 0 for padding */
     double *weight;        /* [samples]: 1, or 0 for padding */
     int64_t *id;           /* [samples]: sample number in the source, -1 for padding */
@@ -208,6 +215,10 @@ int64_t hl_loader_samples(const hl_loader *loader); /* of this rank's batches, p
 halo_status hl_loader_start(hl_loader *loader, int64_t epoch, int64_t step);
 /* Next batch of the epoch; *batch NULL at its end. A NaN or infinity in a sample: HALO_ERR_NONFINITE naming file, sample and voxel. */
 halo_status hl_loader_next(hl_loader *loader, const hl_loaded **batch);
+/* What hl_loader_next will give, where it is ready by now, else NULL: its samples may already be sent on their way. Nothing of it changes until it was given and another after it. */
+const hl_loaded *hl_loader_peek(hl_loader *loader);
+/* Type of the values that leave a loader with these options and `stored`, of a source that has them in this type. */
+halo_dtype hl_loader_stored_type(const hl_loader_options *options, halo_dtype source);
 void hl_loader_destroy(hl_loader *loader);
 
 /*

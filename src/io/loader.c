@@ -16,7 +16,7 @@
  *     free -> filling (the thread, without the lock) -> ready -> held (the consumer) -> free
  *
  * hl_loader_start raises `generation`: what is ready is freed at once, what is being filled is thrown away
- * when its thread comes back. An error ends the epoch: it is kept with its message and handed to the consumer
+ * when its thread comes back. Where samples leave as they are stored they are read into the slot itself, whose memory the device can reach. An error ends the epoch: it is kept with its message and handed to the consumer
  * at the step where it arose, after the good batches before it.
  */
 #include "base/clock.h"
@@ -26,6 +26,7 @@
 #include "io/cells.h"
 #include "io/convert.h"
 #include "io/cutter.h"
+#include "io/stored.h"
 #include "tensor/block.h"
 
 #include <pthread.h>
@@ -57,8 +58,10 @@ struct hl_loader {
     int pending;                   /* transforms done here */
     hl_cutter *cutter;             /* of patches; NULL: samples are taken as they are */
     hl_range share;                /* of each batch */
+    bool stored;                   /* samples leave as they are stored */
+    uint64_t serial;               /* of the last batch that was begun */
     float *log_table;              /* NULL unless log1p of small integers comes first */
-    void *raw;                     /* one sample as read */
+    void *raw;                     /* one sample as read; in its batch, where samples leave as they are stored */
     float *plain, *plain_y;        /* one sample, and its targets where they are volumes, before augmentation */
     slot *ring;
     int slots;
@@ -193,6 +196,19 @@ static halo_status check_labels(hl_loader *l, int64_t id, float *y)
                    name, id, info->target[hl_target_volumes(info) ? at / cells : at].name, (double)y[at], where, l->o.classes - 1);
 }
 
+/* What the device needs to know of the sample that was loaded. Where it could not be prepared, the loader's own transforms say why. */
+static halo_status describe(hl_loader *l, int64_t id, hl_symmetry s, double *number)
+{
+    float *x;
+    hl_stored_turn(s, l->x.rest, number);
+    hl_stored_turn(s, l->y.rest, number + (l->share.hi - l->share.lo) * HALO_SAMPLE_NUMBERS);
+    if (l->cutter || hl_stored_constants(&l->o, l->source->info.dtype, l->raw, l->cells, number)) return HALO_OK;
+    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &x));
+    halo_status st = prepare(l, id, x);
+    free(x);
+    return st != HALO_OK ? st : bad_value(l, id, -1, "its transforms are not defined", 0);
+}
+
 /* Turns what was loaded before that. */
 static void turn(hl_loader *l, hl_symmetry s, float *x, float *y)
 {
@@ -201,26 +217,42 @@ static void turn(hl_loader *l, hl_symmetry s, float *x, float *y)
     if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
 }
 
-static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, float *x, float *y)
+/* Where number `i` of a batch comes to lie. */
+typedef struct seat {
+    float *x, *y;
+    void *stored;
+    double *number;
+} seat;
+
+static seat seat_of(const hl_loader *l, const hl_loaded *b, int64_t i)
 {
-    float *target = l->plain_y ? l->plain_y : y;
+    if (!l->stored) return (seat){.x = b->x + i * l->cells, .y = b->y + i * l->values};
+    return (seat){.stored = (char *)b->stored + (size_t)(i * l->cells) * hl_dtype_size(b->stored_type), .y = b->y + i * l->values, .number = b->numbers + i * HALO_SAMPLE_NUMBERS};
+}
+
+static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, seat to)
+{
+    float *target = l->plain_y ? l->plain_y : to.y;
     hl_symmetry s = take_aim(l, epoch, id);
+    if (l->stored) l->raw = to.stored;
     HL_TRY(hl_source_read(l->source, id, &l->x.from, l->raw, &l->y.from, target));
-    HL_TRY(prepare(l, id, l->plain ? l->plain : x));
+    HL_TRY(l->stored ? describe(l, id, s, to.number) : prepare(l, id, l->plain ? l->plain : to.x));
     if (hl_target_volumes(&l->source->info)) HL_TRY(check_target(l, id, target));
     if (l->o.classes > 0) HL_TRY(check_labels(l, id, target));
-    turn(l, s, x, y);
+    turn(l, s, to.x, to.y);
     return HALO_OK;
 }
 
 /* Number `number` of the list. */
-static halo_status load_entry(hl_loader *l, int64_t epoch, int64_t number, float *x, float *y)
+static halo_status load_entry(hl_loader *l, int64_t epoch, int64_t number, seat to)
 {
     int64_t id = l->o.first + number / l->patches;
-    if (!l->cutter) return load_sample(l, epoch, id, x, y);
+    if (!l->cutter) return load_sample(l, epoch, id, to);
     hl_symmetry s = take_aim(l, epoch, l->o.first * l->patches + number); /* which the patch's number is for what is drawn here */
-    HL_TRY(hl_cutter_take(l->cutter, epoch, id, number % l->patches, l->source->info.ext + 1, &l->x.from, l->plain ? l->plain : x, &l->y.from, l->plain_y ? l->plain_y : y));
-    turn(l, s, x, y);
+    float *x = l->stored ? to.stored : l->plain ? l->plain : to.x, *y = l->plain_y ? l->plain_y : to.y;
+    HL_TRY(hl_cutter_take(l->cutter, epoch, id, number % l->patches, l->source->info.ext + 1, &l->x.from, x, &l->y.from, y));
+    if (l->stored) return describe(l, id, s, to.number);
+    turn(l, s, to.x, to.y);
     return HALO_OK;
 }
 
@@ -291,8 +323,10 @@ halo_status hl_loader_apply(hl_loader *l, const hl_loaded *b, int transform, con
 
 static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
 {
-    memset(b->x + i * l->cells, 0, (size_t)l->cells * sizeof(float));
-    memset(b->y + i * l->values, 0, (size_t)l->values * sizeof(float));
+    const seat s = seat_of(l, b, i);
+    if (s.x) memset(s.x, 0, (size_t)l->cells * sizeof(float));
+    memset(s.y, 0, (size_t)l->values * sizeof(float));
+    if (s.number) s.number[HALO_SAMPLE_THERE] = s.number[b->samples * HALO_SAMPLE_NUMBERS + HALO_SAMPLE_THERE] = 0;
     b->id[i] = -1;
     b->weight[i] = 0;
     b->moments[i] = (hl_moments){0};
@@ -316,6 +350,7 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
     b->first_sample = l->share.lo;
     b->weight_sum = (double)real;
     b->last = step == l->steps - 1;
+    b->serial = ++l->serial;
     for (int64_t i = 0; i < b->samples; i++) {
         int64_t k = l->share.lo + i;
         if (k >= real) {
@@ -326,7 +361,7 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
         int64_t number = l->o.shuffle ? l->order[at + k] : at + k;
         b->id[i] = l->o.first + number / l->patches;
         b->weight[i] = 1;
-        HL_TRY(load_entry(l, epoch, number, b->x + i * l->cells, b->y + i * l->values));
+        HL_TRY(load_entry(l, epoch, number, seat_of(l, b, i)));
         if (l->pending < l->o.transforms) b->moments[i] = own_moments(l, b->x + i * l->cells);
     }
     return HALO_OK;
@@ -461,6 +496,14 @@ halo_status hl_loader_next(hl_loader *l, const hl_loaded **batch)
     return st;
 }
 
+const hl_loaded *hl_loader_peek(hl_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const slot *s = l->threaded && l->next_take < l->steps ? find_slot(l, SLOT_READY, l->next_take) : NULL;
+    pthread_mutex_unlock(&l->lock);
+    return s ? &s->batch : NULL;
+}
+
 /* ------------------------------------------------------------------------------------- create and destroy */
 
 static halo_status check_options(hl_loader *l)
@@ -544,14 +587,50 @@ static halo_status count_steps(hl_loader *l)
                    l->samples, l->source->info.description);
 }
 
+halo_dtype hl_loader_stored_type(const hl_loader_options *o, halo_dtype source) { return o->patch || hl_varies(&o->vary) ? HALO_F32 : source; }
+
+static halo_status pin(hl_loader *l, size_t bytes, void *out)
+{
+    void *p;
+    HL_TRY(l->o.device->ops->pin(l->o.device, bytes, &p));
+    memset(p, 0, bytes);
+    memcpy(out, &p, sizeof(p));
+    return HALO_OK;
+}
+
+static halo_status pin_slot(hl_loader *l, hl_loaded *b, int64_t samples, int64_t values, int64_t targets)
+{
+    b->stored_type = hl_loader_stored_type(&l->o, l->source->info.dtype);
+    HL_TRY(pin(l, (size_t)values * hl_dtype_size(b->stored_type), &b->stored));
+    HL_TRY(pin(l, (size_t)targets * sizeof(float), &b->y));
+    return pin(l, (size_t)(2 * samples * HALO_SAMPLE_NUMBERS) * sizeof(double), &b->numbers);
+}
+
+static void free_slot(hl_loader *l, slot *s)
+{
+    hl_loaded *b = &s->batch;
+    if (l->stored) {
+        const halo_device_ops *ops = l->o.device->ops;
+        ops->unpin(l->o.device, b->stored);
+        ops->unpin(l->o.device, b->y);
+        ops->unpin(l->o.device, b->numbers);
+    } else {
+        free(b->x);
+        free(b->y);
+    }
+    free(b->weight);
+    free(b->moments);
+    free(b->id);
+}
+
 static halo_status allocate_slot(hl_loader *l, slot *s)
 {
     int64_t n = l->share.hi - l->share.lo, values, targets;
     if (!hl_mul64(hl_max64(n, 1), l->cells, &values) || values > INT64_MAX / 8 ||
         !hl_mul64(hl_max64(n, 1), hl_max64(l->values, 1), &targets) || targets > INT64_MAX / 8)
         return hl_fail(l->ctx, HALO_ERR_NOMEM, "a batch of %" PRId64 " samples is too large", n);
-    HL_TRY(hl_aligned(l->ctx, (size_t)values * sizeof(float), "a batch", &s->batch.x));
-    HL_TRY(hl_calloc(l->ctx, (size_t)targets, sizeof(float), "targets of a batch", &s->batch.y));
+    HL_TRY(l->stored ? pin_slot(l, &s->batch, hl_max64(n, 1), values, targets) : hl_aligned(l->ctx, (size_t)values * sizeof(float), "a batch", &s->batch.x));
+    if (!l->stored) HL_TRY(hl_calloc(l->ctx, (size_t)targets, sizeof(float), "targets of a batch", &s->batch.y));
     HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(double), "weights of a batch", &s->batch.weight));
     HL_TRY(hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(hl_moments), "moments of a batch", &s->batch.moments));
     return hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(int64_t), "numbers of a batch", &s->batch.id);
@@ -564,16 +643,17 @@ static halo_status allocate(hl_loader *l)
     l->values = l->source->info.targets * hl_cells_count(&l->y.cells);
     l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
     l->slots = l->o.prefetch + 1;
+    l->stored = l->o.stored && l->pending == l->o.transforms;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
-    if (!l->cutter) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
-    if (l->o.cube || l->o.flip || l->o.shift)
+    if (!l->cutter && !l->stored) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
+    if (!l->stored && (l->o.cube || l->o.flip || l->o.shift))
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
     if (l->plain && hl_target_volumes(&l->source->info))
         HL_TRY(hl_aligned(l->ctx, (size_t)l->values * sizeof(float), "a sample's targets", &l->plain_y));
     if (l->o.shuffle)
         HL_TRY(hl_calloc(l->ctx, (size_t)l->samples, sizeof(int64_t), "the order of samples", &l->order));
-    if (l->cutter || l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
+    if (l->cutter || l->stored || l->o.transforms == 0 || l->o.transform[0] != HL_LOG1P || (type != HALO_U8 && type != HALO_I16))
         return HALO_OK;
     HL_TRY(hl_calloc(l->ctx, 65536, sizeof(float), "a table of logarithms", &l->log_table));
     hl_log1p_table(type, l->log_table);
@@ -627,16 +707,10 @@ void hl_loader_destroy(hl_loader *l)
 {
     if (!l) return;
     if (l->threaded) stop_thread(l);
-    for (int i = 0; l->ring && i < l->slots; i++) {
-        free(l->ring[i].batch.x);
-        free(l->ring[i].batch.y);
-        free(l->ring[i].batch.weight);
-        free(l->ring[i].batch.moments);
-        free(l->ring[i].batch.id);
-    }
+    for (int i = 0; l->ring && i < l->slots; i++) free_slot(l, &l->ring[i]);
     hl_cutter_destroy(l->cutter);
     free(l->ring);
-    free(l->raw);
+    if (!l->stored) free(l->raw);
     free(l->plain);
     free(l->plain_y);
     free(l->order);

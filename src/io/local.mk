@@ -41,6 +41,7 @@ libhalo_core_la_SOURCES += \
 	src/io/scan_windows.c src/io/scan_windows.h \
 	src/io/scans.h src/io/scans_find.c src/io/scans_pack.c \
 	src/io/source.c \
+	src/io/stored.c src/io/stored.h \
 	src/io/synthetic.c \
 	src/io/table.c src/io/table.h \
 	src/io/transform.c \

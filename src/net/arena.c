@@ -19,19 +19,19 @@ struct hl_arena {
 static halo_status check_room(const hl_program *p)
 {
     halo_device_info info;
-    const size_t fixed = p->image_bytes + p->scratch_bytes;
+    const size_t landing = hl_landing_bytes(p), fixed = p->image_bytes + p->scratch_bytes - landing, values = p->arena_bytes + landing; /* which grow with the batch */
     if (p->dev->ops->mpi_pointer) return HALO_OK;
     p->dev->ops->describe(p->dev, &info);
-    if (info.memory_free == 0 || p->arena_bytes + fixed <= info.memory_free) return HALO_OK;
-    const double mib = 1048576, room = info.memory_free > fixed ? (double)(info.memory_free - fixed) : 0, batch = floor((double)p->opt.batch * room / (double)p->arena_bytes);
+    if (info.memory_free == 0 || values + fixed <= info.memory_free) return HALO_OK;
+    const double mib = 1048576, room = info.memory_free > fixed ? (double)(info.memory_free - fixed) : 0, batch = floor((double)p->opt.batch * room / (double)values);
     char fits[160] = "nothing of that size fits: take a smaller network, or more ranks per sample ('parallel.spatial')";
     if (batch >= 1)
         snprintf(fits, sizeof(fits), "%.0f samples per rank would fit, or %.0f times as many ranks per sample ('parallel.spatial'), or 'memory.limit', which makes values anew", batch,
-                 ceil((double)p->arena_bytes / room));
+                 ceil((double)values / room));
     else if (room > 0)
-        snprintf(fits, sizeof(fits), "%.0f times as many ranks per sample ('parallel.spatial') would fit, or 'memory.limit', which makes values anew", ceil((double)p->arena_bytes / room));
+        snprintf(fits, sizeof(fits), "%.0f times as many ranks per sample ('parallel.spatial') would fit, or 'memory.limit', which makes values anew", ceil((double)values / room));
     return hl_fail(p->ctx, HALO_ERR_NOMEM, "the %s program of '%s' needs %.1f MiB on '%s', %.1f of them for the values of %" PRId64 " sample%s, and %.1f of its %.1f MiB are free: %s",
-                   p->opt.training ? "training" : "evaluation", p->net->name, (double)(p->arena_bytes + fixed) / mib, info.name, (double)p->arena_bytes / mib, p->opt.batch, HL_S(p->opt.batch),
+                   p->opt.training ? "training" : "evaluation", p->net->name, (double)(values + fixed) / mib, info.name, (double)values / mib, p->opt.batch, HL_S(p->opt.batch),
                    (double)info.memory_free / mib, (double)info.memory_total / mib, fits);
 }
 

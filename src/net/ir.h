@@ -241,6 +241,7 @@ struct hl_program {
     bool summing; /* this run's gradients are summed by links */
     bool forked;  /* some are on the queue beside, and nothing waits for them yet */
 
+    struct hl_landing *landing;       /* of samples as they are stored; NULL: they come as the network takes them */
     struct hl_recordings *recordings; /* NULL: none yet */
     struct hl_node_sums *node_sums;   /* of links of nodes; NULL: others */
     struct hl_passage *packed;        /* started, and not sent yet (passage.c) */
@@ -271,6 +272,13 @@ halo_status hl_load(hl_program *p, const hl_batch *batch);
 static inline void *hl_storage_of(const hl_program *p, int value) { return (char *)p->arena + p->value[value].offset; }
 /* In so many are samples cut at the network's end. */
 static inline int64_t hl_rows(const hl_program *p) { return p->net->layer[p->net->layers - 1].rows; }
+
+/* landing.c: what it takes of the device's memory, at the beginning of scratch; a landing place, where the program is to prepare samples; a batch as it is stored becomes input, and targets that are volumes, and the
+ * next one is sent behind it. */
+size_t hl_landing_bytes(const hl_program *p);
+halo_status hl_landing_make(hl_program *p);
+void hl_landing_free(hl_program *p);
+halo_status hl_landing_take(hl_program *p, const hl_batch *batch);
 
 /* run.c: one step, and nothing else... */
 halo_status hl_execute(hl_program *p, hl_step *s);

@@ -7,6 +7,12 @@ static halo_status upload(hl_program *p, int value, halo_dtype host_dtype, const
     return p->dev->ops->upload(p->dev, &p->value[value].operand, hl_storage_of(p, value), host_dtype, host);
 }
 
+static halo_status load_input(hl_program *p, const hl_batch *batch)
+{
+    const halo_operand input = hl_input_operand(p);
+    return p->dev->ops->upload(p->dev, &input, hl_storage_of(p, p->y[0]), batch->dtype, batch->x);
+}
+
 /* Targets; where samples are cut into rows, once per row. */
 static halo_status load_targets(hl_program *p, const float *y)
 {
@@ -44,12 +50,12 @@ halo_status hl_load(hl_program *p, const hl_batch *batch)
     }
     p->record.batch = p->opt.batch;
     p->record.padding = p->opt.batch - 1 - last;
-    const halo_operand input = hl_input_operand(p);
-    HL_TRY(p->dev->ops->upload(p->dev, &input, hl_storage_of(p, p->y[0]), batch->dtype, batch->x));
-    if (batch->y) HL_TRY(load_targets(p, batch->y));
+    if (!batch->numbers) HL_TRY(load_input(p, batch));
+    if (batch->y && !(batch->numbers && p->opt.stored.targets)) HL_TRY(load_targets(p, batch->y));
     if (batch->y) HL_TRY(hl_weigh_labels(p, batch->y, p->host));
     HL_TRY(upload(p, p->weight, HALO_F64, p->host));
     HL_TRY(load_numbers(p));
+    if (batch->numbers) HL_TRY(hl_landing_take(p, batch)); /* last: what is uploaded behind it would wait for it */
     p->record.first_sample = batch->first_sample;
     p->record.weight_sum = batch->weight_sum != 0 && p->average == 0 ? batch->weight_sum * (double)rows : sum != 0 ? sum : 1;
     p->record.loss_scale = p->opt.training ? p->model->scaler.scale : 1;

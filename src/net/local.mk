@@ -7,6 +7,7 @@ libhalo_core_la_SOURCES += \
 	src/net/graph.c src/net/graph.h \
 	src/net/infer.c \
 	src/net/init.c \
+	src/net/landing.c \
 	src/net/keys.c src/net/keys.h \
 	src/net/params.c \
 	src/net/write.c

@@ -126,6 +126,7 @@ void hl_program_destroy(hl_program *p)
     }
     hl_recordings_free(p);
     hl_node_sums_free(p);
+    hl_landing_free(p);
     hl_arena_close(p);
     if (p->images) p->dev->ops->release(p->dev, p->images);
     if (p->scratch) p->dev->ops->release(p->dev, p->scratch);

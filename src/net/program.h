@@ -91,6 +91,14 @@ void hl_links_close(halo_device *dev, hl_links *links);
 /* Times sums of several sizes up to `bytes` over the links and fits their cost: the slowest rank's. Collective; takes memory of the device for a while. */
 halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost);
 
+/* Samples as they are stored, for a device that turns, shifts and transforms them itself (HALO_OP_PREPARE), where it reads memory of the host by itself (halo_device_ops.pin); elsewhere it means nothing. */
+typedef struct hl_stored {
+    halo_dtype type; /* of x; HALO_NONE: they all come as the network takes them */
+    int transforms;
+    halo_transform transform[HALO_MAX_TRANSFORMS];
+    bool targets;    /* are volumes, which are turned and shifted, too */
+} hl_stored;
+
 typedef struct hl_compile_options {
     int64_t batch;         /* samples of one run on this rank */
     bool training;         /* false: forward (and loss) only, norms use running statistics, dropout off */
@@ -114,6 +122,7 @@ typedef struct hl_compile_options {
     const hl_team *team;    /* the ranks themselves, for programs that run; NULL: one rank, or a program that is only looked at */
     const hl_links *links;  /* between the devices of all ranks, or of a node's; NULL: what they exchange goes by way of the host, or MPI reaches their memory. Outlive the program */
     bool mpi_reaches;       /* the memory of a device that the host does not reach: what ranks exchange and no link carries, is sent from there */
+    hl_stored stored;       /* how samples may come that the device prepares */
     hl_program *beside;     /* a bound program of the same device that never runs at the same time: its memory of activations is used too where it is large
                              * enough. Either may be destroyed first. NULL: own memory */
     const char *after;      /* explain --after PASS: stop there; NULL = all. shape place differentiate precision lower slabs inplace views margins
@@ -162,7 +171,18 @@ typedef struct hl_batch {
     const double *weight; /* host [batch], 0 for padding samples; NULL = all 1 */
     int64_t first_sample; /* global index in the step of this rank's first sample */
     double weight_sum;    /* over all ranks; 0: of this batch */
+    /* Of a batch as it is stored, in pinned memory: x of hl_stored.type, y unturned where targets are volumes, with the numbers [batch][HALO_SAMPLE_NUMBERS] of HALO_OP_PREPARE of x and of y. NULL: x and y are as
+     * the network takes them. */
+    const double *numbers, *numbers_y;
+    uint64_t serial;                /* another one for every batch that ever has this x */
+    const struct hl_batch *next;    /* what this program will run next, where that is known and there: it goes to the device beside this run, and stays as it is until its own run is over */
 } hl_batch;
+
+/* Whether batches may come as they are stored, and how. */
+bool hl_program_lands(const hl_program *program);
+const hl_stored *hl_program_stored(const hl_program *program);
+/* The next batch was not to be: waits until nothing of it is on its way any more. */
+halo_status hl_program_forget_next(hl_program *program);
 
 enum { HL_VOTES = HALO_NUM_VOTES };
 

@@ -35,11 +35,12 @@ typedef struct walk {
     int64_t any;              /* volumes of any extents that were walked; 0: none are */
 } walk;
 
-static hl_loader_options loader_options(const hl_run *run)
+static hl_loader_options loader_options(const hl_run *run, const hl_source *source)
 {
     hl_loader_options o = {.batch = hl_run_part(run) * run->grid.data, .seed = (uint64_t)run->set.seed, .prefetch = (int)run->set.data.prefetch};
     hl_run_cells(run, run->eval, &o);
     hl_run_transforms(&run->set, &o);
+    hl_run_store(run, run->eval, source, &o);
     return o;
 }
 
@@ -69,7 +70,7 @@ static halo_status make_tallies(walk *w)
 static halo_status begin(walk *w)
 {
     hl_run *run = w->run;
-    hl_loader_options options = loader_options(run);
+    hl_loader_options options = loader_options(run, w->source);
     bool any = hl_run_patches(&run->set); /* volumes of any extents */
     w->volumes = any || hl_target_volumes(&w->source->info);
     w->logits = hl_run_classes(run);
@@ -97,6 +98,7 @@ static void end(walk *w)
     hl_tally_destroy(&w->all);
     for (int k = 0; w->part && k < w->parts.n; k++) hl_tally_destroy(&w->part[k]);
     free(w->part);
+    if (w->loader) hl_program_forget_next(w->run->eval);
     hl_loader_destroy(w->loader);
 }
 
@@ -104,7 +106,9 @@ static void end(walk *w)
 static halo_status forward(walk *w, const hl_loaded *b)
 {
     hl_step_result result;
-    hl_batch batch = {.dtype = HALO_F32, .x = b->x, .y = b->y, .weight = b->weight, .first_sample = b->first_sample};
+    hl_batch batch = hl_batch_of(b), next;
+    const hl_loaded *then = batch.numbers ? hl_loader_peek(w->loader) : NULL;
+    if (then) next = hl_batch_of(then), batch.next = &next;
     HL_TRY(hl_program_evaluate(w->run->eval, &batch, w->logits ? w->logit : w->prediction, &result));
     if (w->logits) hl_classes_of(w->logit, w->batch, w->logits, w->values, w->prediction);
     w->sums[0] += result.loss_sum;
@@ -167,7 +171,7 @@ halo_status hl_run_look_for_stop(const hl_run *run)
 static halo_status walk_any(walk *w, int64_t most)
 {
     hl_windows_sums sums;
-    hl_loader_options options = loader_options(w->run);
+    hl_loader_options options = loader_options(w->run, w->source);
     HL_TRY(hl_run_windows(w->run, w->source, &options, most, count_part, w, w->visit, w->user, &sums));
     w->sums[0] = sums.loss;
     w->sums[1] = sums.weight;

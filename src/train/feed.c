@@ -100,11 +100,13 @@ int64_t hl_run_read_bytes(hl_run *run)
     return x * (int64_t)bytes_of_value(run) + y * (int64_t)sizeof(float);
 }
 
-/* A loader that gives `share` samples a step: as many batches as it reads ahead and there are, and a sample as it is read and before it is turned. */
+/* A loader that gives `share` samples a step: as many batches as it reads ahead and there are, and a sample as it is read and before it is turned, unless it leaves as it is stored. */
 static int64_t loader_bytes(hl_run *run, const hl_program *program, int64_t share, int64_t steps, bool turned)
 {
     int64_t x, y, f = (int64_t)sizeof(float);
+    const halo_dtype stored = hl_program_stored(program)->type;
     count_values(run, program, &x, &y);
+    if (stored != HALO_NONE) return hl_min64(run->set.data.prefetch + 1, steps) * share * (x * (int64_t)hl_dtype_size(stored) + y * f + 2 * HALO_SAMPLE_NUMBERS * (int64_t)sizeof(double));
     return hl_min64(run->set.data.prefetch + 1, steps) * share * (x + y) * f + x * (int64_t)bytes_of_value(run) + (turned ? (x + y) * f : 0);
 }
 

@@ -31,6 +31,7 @@ libhalo_core_la_SOURCES += \
 	src/train/standard.c \
 	src/train/start.c \
 	src/train/state.c \
+	src/train/stored.c \
 	src/train/tally.c src/train/tally.h \
 	src/train/trainer.c src/train/trainer.h \
 	src/train/voxels.c \

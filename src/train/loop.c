@@ -28,7 +28,7 @@ typedef struct loop {
     hl_part part;
 } loop;
 
-static hl_vary vary_of(const hl_settings *s)
+hl_vary hl_run_vary(const hl_settings *s)
 {
     hl_vary v = {.rotate = s->data.vary.rotate, .noise = s->data.vary.noise, .share = s->data.vary.share};
     for (int k = 0; k < s->data.vary.scale.n; k++) v.scale[k] = strtod(s->data.vary.scale.word[k], NULL);
@@ -45,10 +45,11 @@ hl_loader_options hl_run_training_loader(const hl_run *run)
     o.shift = s->data.augment == HL_AUGMENT_SHIFT || s->data.augment == HL_AUGMENT_CUBE_SHIFT;
     hl_run_transforms(s, &o);
     o.flip = s->data.augment == HL_AUGMENT_FLIP;
-    o.vary = vary_of(s);
+    o.vary = hl_run_vary(s);
     o.patch = hl_run_patches(s);
     o.patches = s->data.patches;
     o.foreground = s->data.foreground >= 0 ? s->data.foreground : 0.33;
+    hl_run_store(run, run->train, run->source[HL_TRAIN], &o);
     return o;
 }
 
@@ -73,6 +74,15 @@ static halo_status run_part(loop *l, const hl_batch *batch, hl_step_options *o, 
     return st;
 }
 
+/* What is run after part `number` of b, where it is there already: it may go to the device meanwhile. */
+static bool next_part(const loop *l, const hl_loaded *b, int64_t number, hl_batch *next)
+{
+    const bool last = number + 1 == hl_run_parts(l->run);
+    if (!last) return hl_part_next(&l->part, b, number + 1, next);
+    const hl_loaded *then = l->run->at.step + 1 < l->last_step ? hl_loader_peek(l->loader) : NULL;
+    return then && hl_part_next(&l->part, then, 0, next);
+}
+
 /* The parts of a batch whose gradients are added: part i is samples [i m, (i+1) m) of this rank's share. The result is that of all ranks. */
 static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_result *result)
 {
@@ -82,7 +92,8 @@ static halo_status run_parts(loop *l, const hl_loaded *b, double lr, hl_step_res
     double before[2] = {0, 0};
     hl_step_result r = {.finite = true};
     for (int64_t i = 0; i < parts; i++) {
-        hl_batch batch = hl_part_of(&l->part, b, i);
+        hl_batch batch = hl_part_of(&l->part, b, i), next;
+        if (next_part(l, b, i, &next)) batch.next = &next;
         hl_step_options o = {.lr = lr, .seed = (uint64_t)run->set.seed, .step = (uint64_t)run->at.step, .accumulate = i > 0,
                              .update = i == parts - 1, .grad_scale = 1, .delta = delta};
         HL_TRY(run_part(l, &batch, &o, &r));
@@ -363,6 +374,14 @@ static halo_status time_steps(loop *l, hl_rehearsal *out)
     return HALO_OK;
 }
 
+/* Nothing may be under way from the memory of a loader that goes. */
+static void end(loop *l)
+{
+    if (l->run->train && l->loader) hl_program_forget_next(l->run->train);
+    hl_part_free(&l->part);
+    hl_loader_destroy(l->loader);
+}
+
 halo_status hl_run_rehearse(hl_run *run, hl_rehearsal *out)
 {
     loop l = {.run = run};
@@ -381,8 +400,7 @@ halo_status hl_run_rehearse(hl_run *run, hl_rehearsal *out)
     hl_comm_stall(run->ctx, 0);
 destroy:
     run->at = at;
-    hl_part_free(&l.part);
-    hl_loader_destroy(l.loader);
+    end(&l);
     return st;
 }
 
@@ -441,8 +459,7 @@ halo_status hl_run_train(hl_run *run)
     if (!run->lost) st = hl_agree(run->ctx, st);
     hl_comm_stall(run->ctx, 0);
 destroy:
-    hl_part_free(&l.part);
     hl_evaluation_free(&l.evaluation);
-    hl_loader_destroy(l.loader);
+    end(&l);
     return st;
 }

@@ -34,7 +34,7 @@ hl_optim_spec hl_run_optim_spec(const hl_settings *set)
     return o;
 }
 
-static hl_compile_options options_of(const hl_run *run, bool training)
+static hl_compile_options options_of(hl_run *run, bool training)
 {
     hl_compile_options o = hl_run_compile_options(&run->set, training);
     o.batch = hl_run_part(run);
@@ -44,6 +44,7 @@ static hl_compile_options options_of(const hl_run *run, bool training)
     o.team = run->ctx->ranks > 1 ? run->team : NULL;
     o.links = run->links;
     o.mpi_reaches = run->mpi_reaches;
+    o.stored = hl_run_stored(run, training);
     return o;
 }
 

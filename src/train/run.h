@@ -157,13 +157,18 @@ halo_status hl_run_figures(hl_run *run, hl_figures *figures);
 typedef struct hl_part {
     int64_t samples;        /* of a part */
     size_t volume, targets; /* values of a sample */
-    float *x, *y;           /* room for a part that is not whole */
-    double *weight;
+    halo_device *device;    /* whose memory it is, where samples leave the loader as they are stored; else NULL */
+    size_t value;           /* bytes of one of x */
+    void *x;                /* room for a part that is not whole */
+    float *y;
+    double *weight, *numbers;
 } hl_part;
 halo_status hl_part_create(const hl_run *run, hl_part *part); /* hl_part_free also after a failure */
 void hl_part_free(hl_part *part);
 /* Valid until the next call, and as long as `b`. */
 hl_batch hl_part_of(const hl_part *part, const hl_loaded *b, int64_t number);
+/* The same, of a batch that is yet to come, where it is as it is stored and stays where it is; false: it is not. */
+bool hl_part_next(const hl_part *part, const hl_loaded *b, int64_t number, hl_batch *batch);
 
 /* Threads of this rank where the settings do not say: those of the context, but where its ranks are not bound to cores of their own, a fair share of the
  * node's. Not collective. */
@@ -188,6 +193,11 @@ void hl_run_transforms(const hl_settings *set, hl_loader_options *options);
 
 /* How batches of training are drawn. */
 hl_loader_options hl_run_training_loader(const hl_run *run);
+hl_vary hl_run_vary(const hl_settings *set);
+/* stored.c: how samples may come to a program that is yet to be compiled, of the training data or what else was opened; whether a loader is to hand them out so; all of what it handed out. */
+hl_stored hl_run_stored(hl_run *run, bool training);
+void hl_run_store(const hl_run *run, const hl_program *program, const hl_source *source, hl_loader_options *options);
+hl_batch hl_batch_of(const hl_loaded *loaded);
 /* Running statistics of batch norms from the weights as they are (running.c). Collective. */
 halo_status hl_run_measure_running(hl_run *run);
 

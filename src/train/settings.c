@@ -78,6 +78,8 @@ static const hl_key table[] = {
     KEY("cuda.mpi", HL_SETTING_CHOICE, cuda.mpi, .fallback = "auto", .choices = "auto|device|host",
         .help = "backend cuda: where MPI finds the margins that NCCL does not carry: in the device's memory (device), in the host's (host); auto: the device's if MPI says that it takes its addresses"),
     KEY("cuda.graphs", HL_SETTING_BOOL, cuda.graphs, .fallback = "true", .help = "backend cuda: what a step puts on the device between communications is one CUDA graph"),
+    KEY("cuda.prepare", HL_SETTING_BOOL, cuda.prepare, .fallback = "true",
+        .help = "backend cuda: samples go to the device as they are stored, beside the step before, and are transformed and turned there; false: on the host, and up between steps"),
     KEY("cuda.deterministic", HL_SETTING_BOOL, cuda.deterministic, .fallback = "true",
         .help = "backend cuda: only algorithms whose sums have one order, so that equal runs give equal bits; false: faster ones too where there are any"),
     KEY("data.train", HL_SETTING_TEXT, data.train, .fallback = "none", .none = "none", .help = "training data: a file of HDF5, NPY, NPZ or NIfTI, a directory or a pattern (runs/*/cube.npy) of them, or a text file that lists them"),

@@ -53,7 +53,7 @@ typedef struct hl_settings {
     int winograd; /* 0: auto; else the place in setup.c's list */
     int cpu_isa, cpu_bind;
     struct {
-        bool tf32, deterministic, graphs;
+        bool tf32, deterministic, graphs, prepare;
         int nccl, mpi;
     } cuda;
     int layout;

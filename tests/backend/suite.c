@@ -687,6 +687,44 @@ static void make_loss(trial *t, rng *r)
     if (rng_chance(r, 80)) use(t, HALO_DX, how, false, true, e);
 }
 
+/* A sample that is turned, shifted and transformed in any way; what a transform is given stays where it is defined. */
+static void random_sample(rng *r, const halo_op_desc *d, const int64_t ext[3], double *number)
+{
+    static const int axis[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    const int *a = axis[rng_chance(r, 30) ? 0 : rng_int(r, 0, 5)];
+    number[HALO_SAMPLE_THERE] = !rng_chance(r, 15);
+    for (int k = 0; k < 3; k++) {
+        number[HALO_SAMPLE_AXIS + k] = a[k];
+        number[HALO_SAMPLE_FLIP + k] = rng_chance(r, 50);
+        number[HALO_SAMPLE_SHIFT + a[k]] = rng_chance(r, 50) ? (double)rng_int(r, 0, ext[k] - 1) : 0;
+    }
+    double least = 0; /* of the values so far, which are whole numbers from 0 to 120 first */
+    for (int i = 0; i < HALO_MAX_TRANSFORMS; i++) {
+        double *c = number + HALO_SAMPLE_CONSTANT + 2 * i;
+        const bool window = d->transform[i] == HALO_TRANSFORM_WINDOW;
+        c[0] = (double)(float)rng_uniform(r, least - 0.5, least + 0.4);
+        c[1] = (double)(float)(window ? c[0] + rng_uniform(r, 1, 60) : rng_uniform(r, 0.8, 20));
+        least = i >= d->transforms ? least : window ? 0 : d->transform[i] == HALO_TRANSFORM_STANDARD ? (least - c[0]) / c[1] : log1p(least);
+    }
+}
+
+static void make_prepare(trial *t, rng *r)
+{
+    static const halo_dtype types[] = {HALO_I16, HALO_U8, HALO_I32, HALO_F32, HALO_F16, HALO_F64};
+    halo_op_desc *d = &t->d;
+    int64_t e[HALO_DIMS];
+    pointwise_extents(r, e);
+    d->transforms = (int)rng_int(r, 0, HALO_MAX_TRANSFORMS);
+    for (int i = 0; i < d->transforms; i++) d->transform[i] = (halo_transform)rng_int(r, 0, HALO_TRANSFORMS - 1);
+    operand *x = use5(t, HALO_X, DRESS_MASTER, true, false, e[HALO_N], e[HALO_C], e[HALO_D], e[HALO_H], e[HALO_W]);
+    x->type = types[rng_int(r, 0, (int64_t)HL_COUNT(types) - 1)];
+    fill_integers(r, x, 0, 120);
+    operand *numbers = use_flat(t, HALO_STAT, DRESS_STAT, true, false, e[HALO_N] * HALO_SAMPLE_NUMBERS);
+    numbers->value = check_alloc(e[HALO_N] * HALO_SAMPLE_NUMBERS, sizeof(double));
+    for (int64_t n = 0; n < e[HALO_N]; n++) random_sample(r, d, e + HALO_D, numbers->value + n * HALO_SAMPLE_NUMBERS);
+    random_margin(r, use(t, HALO_Y, DRESS_PROGRAM, false, true, e), 40);
+}
+
 static void make_sumsq(trial *t, rng *r)
 {
     if (rng_chance(r, 70)) {
@@ -789,6 +827,7 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_UPSAMPLE_BWD: make_upsample(t, r); break;
     case HALO_OP_SUMSQ: make_sumsq(t, r); break;
     case HALO_OP_DECIDE: make_decide(t, r); break;
+    case HALO_OP_PREPARE: make_prepare(t, r); break;
     case HALO_OP_UPDATE: make_update(t, r); break;
     case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
     case HALO_OP_KINDS: break;

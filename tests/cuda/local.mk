@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda: the cuda backend on the simulated device (tests/cudasim), and its module as nvcc made it
-cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/planted.test tests/cuda/ways.test
+cuda_tests = tests/cuda/conformance.test tests/cuda/doctor.test tests/cuda/train.test tests/cuda/samples.test tests/cuda/planted.test tests/cuda/ways.test
 dist_check_SCRIPTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
 EXTRA_DIST += tests/cuda/lib.sh tests/cuda/archs.py tests/gpu-check
 TESTS += $(cuda_tests) tests/cuda/archs.test tests/cuda/support.test tests/cuda/volta.test
@@ -32,7 +32,7 @@ tests/cuda/planted/passage.c: src/net/passage.c
 tests/cuda/planted/node_sums.c: src/net/node_sums.c
 	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/if (done) break;/break;/" $(top_srcdir)/src/net/node_sums.c >$@.tmp && mv $@.tmp $@
 cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
-	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
+	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_prepare.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
 	tests/cudasim/kern_upsample.cpp
 # The backend with a defect: its streams do not wait for one another
 check_LTLIBRARIES += tests/cuda/planted/halo_cuda.la

@@ -14,6 +14,12 @@ tests_io_public_hdf5_test_SOURCES = tests/io/public_hdf5.c
 tests_io_sources_test_SOURCES = tests/io/sources.c
 tests_io_huge_test_SOURCES = tests/io/huge.c
 
+# Samples that a device prepares
+check_PROGRAMS += tests/io/stored.test
+TESTS += tests/io/stored.test
+TESTS_FAST += tests/io/stored.test
+tests_io_stored_test_SOURCES = tests/io/stored.c
+
 # What verification finds
 check_PROGRAMS += tests/io/verify.test
 TESTS += tests/io/verify.test

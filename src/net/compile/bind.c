@@ -55,7 +55,7 @@ static halo_status bind_step(hl_program *p, hl_step *s)
     for (int r = 0; r < HALO_ROLES; r++)
         s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
     if (s->image >= 0) s->args.ptr[HALO_WT] = address(p, s->image);
-    s->args.scratch = p->scratch;
+    s->args.scratch = (char *)p->scratch + hl_landing_bytes(p);
     s->args.record = &p->record;
     return HALO_OK;
 }
@@ -70,5 +70,6 @@ halo_status hl_pass_bind(hl_program *p)
     for (int i = 0; i < p->steps; i++) HL_TRY(bind_step(p, &p->step[i]));
     hl_find_phases(p);
     HL_TRY(hl_statistics_prepare(p));
+    HL_TRY(hl_landing_make(p));
     return p->dev->ops->wait(p->dev, NULL);
 }

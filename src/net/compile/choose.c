@@ -223,6 +223,7 @@ static halo_status count_costs(hl_program *p)
         p->step[i].bytes = c.bytes;
         if (p->step[i].choice.scratch > p->scratch_bytes) p->scratch_bytes = p->step[i].choice.scratch;
     }
+    p->scratch_bytes += hl_landing_bytes(p);
     for (int i = 0; i < p->transfers; i++) HL_TRY(hl_transfer_count(p, &p->transfer[i]));
     return HALO_OK;
 }
