@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv.h -- a convolution as calls of cuDNN: pieces that cuDNN can do, each with its descriptors, and what has to be moved before and after. Forward a piece
- * may be a graph instead (conv_graph.h), with bias and activation, and with other padding on either side.
+ * conv.h -- a convolution as calls of cuDNN: pieces that cuDNN can do, each with its descriptors, and what has to be moved before and after. A piece may
+ * be a graph instead (conv_graph.h), with bias and activation, with other padding on either side, and with gradients that are part of something.
  *
  * `near` is the side of x and dx, `far` the side of y and dy. cuDNN pads both sides of an axis alike, takes no negative padding, and writes what its own
  * formula says; boxes are strided views for it. Where that does not give the contract's meaning a piece goes through scratch: forward and weights read a
@@ -37,6 +37,7 @@ typedef struct hl_conv_piece {
     bool moved;                         /* the near side is in scratch: packed before (forward, weights), cut out after (data) */
     bool first, last;                   /* of the pieces that add to one near side (data) or one part of the weights */
     bool packed;                        /* backward: the far side is in scratch */
+    bool adds;                          /* what cuDNN computes is added to what is there */
     hl_window_copy move, pack;
     int64_t near_elements, far_elements; /* in scratch */
     int64_t move_at, pack_at;           /* of the operands, where moving begins */
@@ -57,7 +58,7 @@ halo_role hl_conv_far(const halo_op_desc *d);
 
 /* Operands are there and fit together. */
 bool hl_conv_fits(const halo_op_desc *d);
-/* Whether the older calls need a copy of the near side. */
+/* Whether the older calls need a copy of the near side or the far side. */
 bool hl_conv_moves(const hl_cuda_device *dev, const halo_op_desc *d);
 /* graph: by graphs, else for the older calls. */
 halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, bool graph, hl_conv_pieces *p);
@@ -90,22 +91,27 @@ void *hl_conv_moved(const hl_conv_plan *p, void *scratch);
 void *hl_conv_packed(const hl_conv_plan *p, void *scratch);
 void *hl_conv_filter(const hl_conv_plan *p, void *scratch);
 void *hl_conv_sums(const hl_conv_plan *p, void *scratch);
-const char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args);
+char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args);
+/* The gradient of the weights is not what cuDNN writes. */
+bool hl_conv_indirect(const halo_op_desc *d);
 
 /* conv_fused.c: graphs. FUSED has bias and activation in it, PLAIN is the convolution alone: worth it where it saves moving. */
 enum { HL_CONV_FUSED = -1, HL_CONV_PLAIN = -2 };
 extern const hl_conv_way hl_conv_graph_way;
 bool hl_conv_fusable(const halo_op_desc *d);
+/* All candidates and the plan of an operation for which there are the older calls' algorithms, too. */
+int hl_conv_ways(halo_device *dev, const halo_op_desc *d, const hl_conv_way *older, halo_candidate *out);
+halo_status hl_conv_ways_plan(halo_device *dev, const halo_op_desc *d, const hl_conv_way *older, const halo_candidate *choice, halo_plan **out);
 /* The device's graph of a description, made once; NULL where there is no engine for it. */
 halo_status hl_conv_graph_of(hl_cuda_device *dev, const hl_graph_conv *c, const hl_known_graph **out);
 void hl_conv_graphs_free(hl_cuda_device *dev);
 /* A piece by its graph. */
-halo_status hl_conv_graph_put(const hl_conv_plan *p, hl_conv_piece *e, const void *x, const void *w, const void *b, void *y, void *workspace);
+halo_status hl_conv_graph_put(const hl_conv_plan *p, hl_conv_piece *e, void *x, void *w, void *b, void *y, void *workspace);
 
 /* conv_fwd.c: all ways forward; the convolution of a plan, with bias and activation only where its graph has them; x and y at the first cells of their boxes. */
 int hl_conv_forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out);
 halo_status hl_conv_forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out);
-halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, const char *b, char *y, void *scratch);
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, char *w, char *b, char *y, void *scratch);
 
 /* Byte of an element of the plan's type. */
 static inline size_t hl_conv_byte(const hl_conv_plan *p, int64_t element) { return (size_t)element * hl_dtype_size(p->type); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv_bwd_data.c -- dx[n,i,q] = act(b[i] + sum over o,p,k with p s - pad + k l = q of w[o,i,k] dy[n,o,p]) by cuDNN; bias and activation (of a transposed
- * convolution) in one pass in place. */
+ * convolution) by the same graph, or in one pass in place. */
 #include "conv.h"
 
 static const char *name_of(int algorithm)
@@ -37,29 +37,36 @@ static const hl_conv_way way = {false, name_of, ask, size_of};
 static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
 {
     if (d->accumulate && (hl_has(d, HALO_B) || d->act != HALO_ACT_NONE)) return 0;
-    return hl_conv_candidates(dev, d, &way, out);
+    return hl_conv_ways(dev, d, &way, out);
 }
 
-static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &way, choice, out); }
+static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_ways_plan(dev, d, &way, choice, out); }
+
+static halo_status put(const hl_conv_plan *p, hl_conv_piece *e, char *dx, char *w, char *b, char *dy, void *scratch)
+{
+    const hl_cuda_plan *s = &p->super;
+    const float one = 1, zero = 0;
+    if (e->graph) return hl_conv_graph_put(p, e, dx, w, b, dy, scratch);
+    HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w, e->far, dy, e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm, scratch, p->workspace,
+                                                e->adds ? &one : &zero, e->near, dx));
+    return HALO_OK;
+}
 
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    const float one = 1, zero = 0;
-    const char *w = hl_conv_weights(p, args);
+    char *w = hl_conv_weights(p, args), *b = hl_cuda_ptr(s, args, HALO_B);
     char *dx = hl_cuda_ptr(s, args, HALO_DX), *dy = hl_cuda_ptr(s, args, HALO_DY), *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
-        const hl_conv_piece *e = &p->pieces.piece[i];
-        bool add = !e->first || (s->d.accumulate && !e->moved);
+        hl_conv_piece *e = &p->pieces.piece[i];
         if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->pack, dy + hl_conv_byte(p, e->pack_at), packed));
         if (!e->empty)
-            HL_DNN(s->dev, cudnnConvolutionBackwardData(s->dev->dnn, &one, e->filter, w + hl_conv_byte(p, e->filter_at), e->far, (e->packed ? packed : dy) + hl_conv_byte(p, e->far_at), e->conv, (cudnnConvolutionBwdDataAlgo_t)p->algorithm,
-                                                        args->scratch, p->workspace, add ? &one : &zero, e->near, (e->moved ? moved : dx) + hl_conv_byte(p, e->near_at)));
+            HL_TRY(put(p, e, (e->moved ? moved : dx) + hl_conv_byte(p, e->near_at), w + hl_conv_byte(p, e->filter_at), b, (e->packed ? packed : dy) + hl_conv_byte(p, e->far_at), args->scratch));
         if (e->moved && e->last) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, moved, dx + hl_conv_byte(p, e->move_at)));
     }
-    if (hl_has(&s->d, HALO_B) || s->d.act != HALO_ACT_NONE)
-        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, dx, hl_cuda_ptr(s, args, HALO_B), s->d.act, s->d.slope));
+    if (p->algorithm != HL_CONV_FUSED && (b || s->d.act != HALO_ACT_NONE))
+        HL_CUDA(s->dev, hl_cuda_bias_act(s->dev->compute, p->type, &p->finish, dx, (const float *)b, s->d.act, s->d.slope));
     return HALO_OK;
 }
 

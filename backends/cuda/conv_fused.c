@@ -47,7 +47,7 @@ static halo_status graph_for(const hl_conv_plan *p, const hl_known_graph *k, con
     return *out ? HALO_OK : hl_fail(dev->super.ctx, HALO_ERR_UNSUPPORTED, "cuDNN has no engine for a fused convolution of operands that are not aligned to 16 bytes");
 }
 
-halo_status hl_conv_graph_put(const hl_conv_plan *p, hl_conv_piece *e, const void *x, const void *w, const void *b, void *y, void *workspace)
+halo_status hl_conv_graph_put(const hl_conv_plan *p, hl_conv_piece *e, void *x, void *w, void *b, void *y, void *workspace)
 {
     const hl_known_graph *k;
     HL_TRY(graph_for(p, e->graph, x, w, b, y, &k));
@@ -74,11 +74,26 @@ static int ask(hl_cuda_device *dev, const hl_conv_piece *p, int list[HALO_MAX_CA
     return p->graph != NULL;
 }
 
+/* Engines that add to what is there are not looked for. */
 static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int way, size_t *bytes)
 {
-    (void)dev, (void)way;
-    if (p->graph) *bytes = (size_t)hl_conv_graph_workspace(p->graph->graph);
-    return p->graph != NULL;
+    (void)dev;
+    if (!p->graph || p->adds || p->fused != (way == HL_CONV_FUSED)) return false;
+    *bytes = (size_t)hl_conv_graph_workspace(p->graph->graph);
+    return true;
 }
 
 const hl_conv_way hl_conv_graph_way = {true, name_of, ask, size_of};
+
+int hl_conv_ways(halo_device *dev, const halo_op_desc *d, const hl_conv_way *older, halo_candidate *out)
+{
+    int n = 0;
+    if (!hl_conv_fits(d)) return 0;
+    if (hl_conv_fusable(d) || hl_conv_moves(hl_cuda(dev), d)) n = hl_conv_candidates(dev, d, &hl_conv_graph_way, out);
+    return n + hl_conv_candidates(dev, d, older, out + n);
+}
+
+halo_status hl_conv_ways_plan(halo_device *dev, const halo_op_desc *d, const hl_conv_way *older, const halo_candidate *choice, halo_plan **out)
+{
+    return hl_conv_plan_make(dev, d, choice->id < 0 ? &hl_conv_graph_way : older, choice, out);
+}

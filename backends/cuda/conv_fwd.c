@@ -35,28 +35,18 @@ static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, 
 
 static const hl_conv_way way = {false, name_of, ask, size_of};
 
-int hl_conv_forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)
-{
-    int n = 0;
-    if (!hl_conv_fits(d)) return 0;
-    if (hl_conv_fusable(d) || hl_conv_moves(hl_cuda(dev), d)) n = hl_conv_candidates(dev, d, &hl_conv_graph_way, out);
-    return n + hl_conv_candidates(dev, d, &way, out + n);
-}
+int hl_conv_forward_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_ways(dev, d, &way, out); }
 
-halo_status hl_conv_forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
-{
-    return hl_conv_plan_make(dev, d, choice->id < 0 ? &hl_conv_graph_way : &way, choice, out);
-}
+halo_status hl_conv_forward_plan(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_ways_plan(dev, d, &way, choice, out); }
 
-halo_status hl_conv_forward(const hl_conv_plan *p, char *x, const char *w, const char *b, char *y, void *scratch)
+halo_status hl_conv_forward(const hl_conv_plan *p, char *x, char *w, char *b, char *y, void *scratch)
 {
     const hl_cuda_plan *s = &p->super;
     const float one = 1, zero = 0;
     char *moved = hl_conv_moved(p, scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
         hl_conv_piece *e = &p->pieces.piece[i];
-        char *from = (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), *to = y + hl_conv_byte(p, e->far_at);
-        const char *filter = w + hl_conv_byte(p, e->filter_at);
+        char *from = (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), *to = y + hl_conv_byte(p, e->far_at), *filter = w + hl_conv_byte(p, e->filter_at);
         if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, x + hl_conv_byte(p, e->move_at), moved));
         if (e->graph)
             HL_TRY(hl_conv_graph_put(p, e, from, filter, b ? b + (size_t)e->channel * sizeof(float) : NULL, to, scratch));

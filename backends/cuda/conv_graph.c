@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv_graph.c -- a convolution, bias and relu as a graph of operations, an engine for it, and its execution. Between the operations are tensors without
+ * conv_graph.c -- a convolution or a backward pass of it, bias and relu as a graph of operations, an engine for it, and its execution. Between the operations are tensors without
  * memory, in f32. Descriptors refer to those that they are made of, so all live as long as the graph.
  */
 #include "conv_graph.h"
@@ -89,22 +89,28 @@ static cudnnStatus_t window(hl_conv_graph *g, const hl_graph_conv *c, cudnnBacke
     return make(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, a, COUNT(a), out);
 }
 
+/* What the pass writes goes to `to`. */
 static cudnnStatus_t convolution(hl_conv_graph *g, const hl_graph_conv *c, cudnnBackendDescriptor_t to, cudnnBackendDescriptor_t *out)
 {
+    static const cudnnBackendDescriptorType_t kinds[] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                                                         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR};
+    static const int first[] = {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA};
+    const int name = first[c->pass]; /* alpha, beta, convolution, w, x, y follow each other in all three */
     const float one = 1, zero = 0;
-    cudnnBackendDescriptor_t x, w, conv;
-    TRY(tensor(g, UID_X, (cudnnDataType_t)c->type, &c->x, false, &x));
-    TRY(tensor(g, UID_W, (cudnnDataType_t)c->type, &c->w, false, &w));
+    cudnnBackendDescriptor_t x = to, w = to, y = to, conv;
+    if (c->pass != HL_GRAPH_DATA) TRY(tensor(g, UID_X, (cudnnDataType_t)c->type, &c->x, false, &x));
+    if (c->pass != HL_GRAPH_WEIGHTS) TRY(tensor(g, UID_W, (cudnnDataType_t)c->type, &c->w, false, &w));
+    if (c->pass != HL_GRAPH_FORWARD) TRY(tensor(g, UID_Y, (cudnnDataType_t)c->type, &c->y, false, &y));
     TRY(window(g, c, &conv));
     const attribute a[] = {
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one},
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero},
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv},
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
-        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to},
+        {(cudnnBackendAttributeName_t)name, CUDNN_TYPE_FLOAT, 1, &one},
+        {(cudnnBackendAttributeName_t)(name + 1), CUDNN_TYPE_FLOAT, 1, &zero},
+        {(cudnnBackendAttributeName_t)(name + 2), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv},
+        {(cudnnBackendAttributeName_t)(name + 3), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
+        {(cudnnBackendAttributeName_t)(name + 4), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
+        {(cudnnBackendAttributeName_t)(name + 5), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
     };
-    return make(g, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, a, COUNT(a), out);
+    return make(g, kinds[c->pass], a, COUNT(a), out);
 }
 
 /* to = from + b, or to = relu(from) where b is NULL. What is not a number stays so. */
@@ -130,11 +136,13 @@ static cudnnStatus_t pointwise(hl_conv_graph *g, cudnnBackendDescriptor_t from, 
     return make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, a, COUNT(a), out);
 }
 
-/* As y has them, but packed. */
-static hl_graph_tensor between(const hl_graph_tensor *y)
+static const hl_graph_tensor *written(const hl_graph_conv *c) { return c->pass == HL_GRAPH_DATA ? &c->x : c->pass == HL_GRAPH_WEIGHTS ? &c->w : &c->y; }
+
+/* In the order of what is written, but packed. */
+static hl_graph_tensor between(const hl_graph_tensor *to)
 {
-    hl_graph_tensor t = *y;
-    const bool last = y->stride[1] == 1;
+    hl_graph_tensor t = *to;
+    const bool last = to->stride[1] == 1;
     int64_t step = last ? t.ext[1] : 1;
     for (int k = HL_GRAPH_DIMS - 1; k >= 0; k--) {
         if (k == 1 && last) continue;
@@ -147,18 +155,19 @@ static hl_graph_tensor between(const hl_graph_tensor *y)
 
 static cudnnStatus_t biases(hl_conv_graph *g, const hl_graph_conv *c, cudnnBackendDescriptor_t *out)
 {
-    const int64_t n = c->y.ext[1];
+    const int64_t n = written(c)->ext[1];
     const hl_graph_tensor b = {.ext = {1, n, 1, 1, 1}, .stride = {n, 1, n, n, n}, .align = c->bias_align};
     return tensor(g, UID_B, CUDNN_DATA_FLOAT, &b, false, out);
 }
 
 static cudnnStatus_t operations(hl_conv_graph *g, const hl_graph_conv *c, cudnnBackendDescriptor_t *graph)
 {
+    static const int64_t id[] = {UID_Y, UID_X, UID_W};
     const int last = c->bias + c->relu;
-    const hl_graph_tensor z = between(&c->y);
+    const hl_graph_tensor z = between(written(c));
     cudnnBackendDescriptor_t step[3], op[3], b = NULL; /* step: what each operation writes */
     for (int i = 0; i < last; i++) TRY(tensor(g, UID_VIRTUAL + i, CUDNN_DATA_FLOAT, &z, true, &step[i]));
-    TRY(tensor(g, UID_Y, (cudnnDataType_t)c->type, &c->y, false, &step[last]));
+    TRY(tensor(g, id[c->pass], (cudnnDataType_t)c->type, written(c), false, &step[last]));
     TRY(convolution(g, c, step[0], &op[0]));
     if (c->bias) TRY(biases(g, c, &b));
     if (c->bias) TRY(pointwise(g, step[0], b, 0, step[1], &op[1]));
@@ -286,9 +295,9 @@ static cudnnStatus_t fill(const hl_conv_graph *g, hl_graph_pack *pack, void *con
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t hl_conv_graph_run(cudnnHandle_t handle, const hl_conv_graph *g, hl_graph_pack *pack, const void *x, const void *w, const void *b, void *y, void *workspace)
+cudnnStatus_t hl_conv_graph_run(cudnnHandle_t handle, const hl_conv_graph *g, hl_graph_pack *pack, void *x, void *w, void *b, void *y, void *workspace)
 {
-    void *const address[5] = {(void *)x, (void *)w, y, workspace, (void *)b};
+    void *const address[5] = {x, w, y, workspace, b};
     if (!pack->descriptor || memcmp(address, pack->address, sizeof(address)) != 0) TRY(fill(g, pack, address));
     return cudnnBackendExecute(handle, g->plan, pack->descriptor);
 }
@@ -305,7 +314,7 @@ void hl_conv_graph_free(hl_conv_graph *g) { (void)g; }
 int64_t hl_conv_graph_workspace(const hl_conv_graph *g) { return (void)g, 0; }
 void hl_graph_pack_free(hl_graph_pack *pack) { (void)pack; }
 
-cudnnStatus_t hl_conv_graph_run(cudnnHandle_t handle, const hl_conv_graph *g, hl_graph_pack *pack, const void *x, const void *w, const void *b, void *y, void *workspace)
+cudnnStatus_t hl_conv_graph_run(cudnnHandle_t handle, const hl_conv_graph *g, hl_graph_pack *pack, void *x, void *w, void *b, void *y, void *workspace)
 {
     (void)handle, (void)g, (void)pack, (void)x, (void)w, (void)b, (void)y, (void)workspace;
     return CUDNN_STATUS_NOT_SUPPORTED;

@@ -7,7 +7,7 @@
  *   forward, weights: cells [-pad, (P - 1) S - pad + span) are wanted, those in box and margin are there: lo <= q < hi. cuDNN pads lo + pad cells on both
  *     sides and makes floor((hi - lo + 2 (lo + pad) - span) / S) + 1 outputs: right when that is P. A graph pads what is missing on either side: always right.
  *   data: outputs p_lo <= p < p_hi are there and touch the box [0, E). cuDNN's padding is pad - p_lo S: right when it is not negative and its formula
- *     gives p_hi - p_lo for E.
+ *     gives p_hi - p_lo for E. A graph pads (p_hi - p_lo - 1) S + span - E - (pad - p_lo S) cells behind it, or none where S covers what that is below 0.
  */
 #include "conv.h"
 
@@ -52,7 +52,9 @@ static axis data_axis(const part *t, int k)
     int64_t e = t->near.ext[HALO_D + k], span = span_of(w, k), s = w->stride[k], pad = w->pad_lo[k];
     int64_t lo = hl_max64(-t->far.margin[k][0], ceil_div(pad - span + 1, s)), hi = hl_min64(t->far.ext[HALO_D + k] + t->far.margin[k][1], floor_div(e - 1 + pad, s) + 1);
     axis a = {.near_ext = e, .far = lo, .far_ext = hi - lo, .pad = pad - lo * s, .empty = hi <= lo};
-    a.direct = !a.empty && a.pad >= 0 && e + 2 * a.pad >= span && (e + 2 * a.pad - span) / s + 1 == hi - lo;
+    int64_t behind = (hi - lo - 1) * s + span - e - a.pad;
+    a.pad_hi = t->graph ? hl_max64(behind, 0) : a.pad;
+    a.direct = !a.empty && a.pad >= 0 && e + a.pad + a.pad_hi >= span && (e + a.pad + a.pad_hi - span) / s + 1 == hi - lo;
     return a;
 }
 
@@ -116,7 +118,7 @@ static bool geometry_of(const part *t, int64_t most, geometry *g)
         g->far_ext[HALO_D + k] = g->a[k].far_ext;
     }
     if (g->moved) dense_strides(t->near.layout, g->near_ext, g->near_stride);
-    g->packed = t->backward && !is_packed(t->far.layout, g->far_ext, g->far_stride);
+    g->packed = t->backward && !t->graph && !is_packed(t->far.layout, g->far_ext, g->far_stride);
     if (g->packed) dense_strides(t->far.layout, g->far_ext, g->far_stride);
     return reach(g->near_ext, g->near_stride) <= most && reach(g->far_ext, g->far_stride) <= most;
 }
@@ -179,7 +181,7 @@ static hl_graph_tensor graph_tensor(size_t at, size_t size, const int64_t ext[HA
 static size_t first_of(const halo_op_desc *d, halo_role role) { return hl_has(d, role) ? (size_t)hl_cuda_first(&d->t[role]) : 0; }
 
 /* What engines must not do. */
-static unsigned refused(const hl_cuda_device *dev, halo_dtype type)
+static uint64_t refused(const hl_cuda_device *dev, halo_dtype type)
 {
     const unsigned always = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     return always | (unsigned)!dev->any_order << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | (unsigned)(type == HALO_F32 && !dev->tf32) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
@@ -188,19 +190,22 @@ static unsigned refused(const hl_cuda_device *dev, halo_dtype type)
 /* The piece's operands and window as a graph is told of them. */
 static halo_status graph_of(hl_cuda_device *dev, const halo_op_desc *d, const part *t, const geometry *g, hl_conv_piece *p)
 {
+    static const int pass[] = {[HALO_OP_CONV_FWD] = HL_GRAPH_FORWARD, [HALO_OP_CONV_BWD_DATA] = HL_GRAPH_DATA, [HALO_OP_CONV_BWD_WEIGHTS] = HL_GRAPH_WEIGHTS};
     const halo_window *w = &t->w;
     const size_t size = hl_dtype_size(t->near.dtype);
-    const bool fused = hl_conv_fusable(d), own = hl_cuda_image(d->t[HALO_WT].dtype, t->near.dtype, t->near.layout) == 0;
+    const halo_role weights = d->kind == HALO_OP_CONV_BWD_WEIGHTS ? HALO_DW : HALO_WT;
+    /* cells of dx that no output reads would lack the bias */
+    const bool fused = hl_conv_fusable(d) && !(t->data && p->moved), own = hl_cuda_image(d->t[weights].dtype, t->near.dtype, t->near.layout) == 0;
     const int64_t filter[HALO_DIMS] = {g->far_ext[HALO_C], g->near_ext[HALO_C], w->kernel[0], w->kernel[1], w->kernel[2]};
     int64_t filter_stride[HALO_DIMS];
-    hl_graph_conv c = {.type = (int)type_of(t->near.dtype), .bias = fused && hl_has(d, HALO_B), .relu = fused && d->act != HALO_ACT_NONE, .refuse = refused(dev, t->near.dtype)};
+    hl_graph_conv c = {.pass = pass[d->kind], .type = (int)type_of(t->near.dtype), .bias = fused && hl_has(d, HALO_B), .relu = fused && d->act != HALO_ACT_NONE, .refuse = refused(dev, t->near.dtype)};
     dense_strides(t->near.layout, filter, filter_stride);
     c.slope = c.relu && d->act == HALO_ACT_LEAKY_RELU ? d->slope : 0;
     c.workspace = (int64_t)dev->workspace;
     c.bias_align = c.bias ? alignment((first_of(d, HALO_B) + (size_t)p->channel) * sizeof(float), 0) : 0;
-    c.x = graph_tensor(p->moved ? 0 : first_of(d, HALO_X) + (size_t)p->near_at, size, g->near_ext, g->near_stride);
-    c.y = graph_tensor(first_of(d, HALO_Y) + (size_t)p->far_at, size, g->far_ext, g->far_stride);
-    c.w = graph_tensor((own ? first_of(d, HALO_WT) : 0) + (size_t)p->filter_at, size, filter, filter_stride);
+    c.x = graph_tensor(p->moved ? 0 : first_of(d, hl_conv_near(d)) + (size_t)p->near_at, size, g->near_ext, g->near_stride);
+    c.y = graph_tensor(first_of(d, hl_conv_far(d)) + (size_t)p->far_at, size, g->far_ext, g->far_stride);
+    c.w = graph_tensor(hl_conv_indirect(d) ? 0 : (own ? first_of(d, weights) : 0) + (size_t)p->filter_at, size, filter, filter_stride);
     for (int k = 0; k < 3; k++) c.pad_lo[k] = g->a[k].pad, c.pad_hi[k] = g->a[k].pad_hi, c.stride[k] = w->stride[k], c.dilation[k] = w->dilation[k];
     p->fused = fused;
     return hl_conv_graph_of(dev, &c, &p->graph);
@@ -347,6 +352,13 @@ static void mark_ends(const halo_op_desc *d, const cut *c, int64_t n, int64_t o,
     p->last = !data || o + c->channels >= d->t[hl_conv_far(d)].ext[HALO_C];
 }
 
+static bool adds(const halo_op_desc *d, const hl_conv_piece *p)
+{
+    if (d->kind == HALO_OP_CONV_FWD) return false;
+    if (d->kind == HALO_OP_CONV_BWD_DATA) return !p->first || (d->accumulate && !p->moved);
+    return (!p->first || d->accumulate) && !hl_conv_indirect(d);
+}
+
 bool hl_conv_moves(const hl_cuda_device *dev, const halo_op_desc *d)
 {
     cut c;
@@ -354,7 +366,7 @@ bool hl_conv_moves(const hl_cuda_device *dev, const halo_op_desc *d)
     if (!choose_cut(d, dev->most_elements, false, &c)) return false;
     for (int64_t z = 0; z < planes_of(d)->ext[HALO_D]; z += c.planes) {
         part t = part_of(d, &c, 0, 0, z);
-        if (geometry_of(&t, dev->most_elements, &g) && g.moved) return true;
+        if (geometry_of(&t, dev->most_elements, &g) && (g.moved || g.packed)) return true;
     }
     return false;
 }
@@ -377,6 +389,7 @@ halo_status hl_conv_pieces_make(hl_cuda_device *dev, const halo_op_desc *d, bool
                 *p = (hl_conv_piece){.filter_at = o * row, .filter_channels = t.far.ext[HALO_C], .channel = o};
                 mark_ends(d, &c, n, o, z, p);
                 HL_TRY(describe(dev, d, &t, &g, p));
+                p->adds = adds(d, p);
                 list->near_elements = hl_max64(list->near_elements, p->near_elements);
                 list->far_elements = hl_max64(list->far_elements, p->far_elements);
                 list->filter_elements = hl_max64(list->filter_elements, t.far.ext[HALO_C] * row);

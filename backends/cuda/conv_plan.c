@@ -15,6 +15,7 @@ static bool workspace_of(hl_cuda_device *dev, const hl_conv_pieces *list, const 
     *bytes = 0;
     for (size_t i = 0; i < list->n; i++) {
         size_t one = 0;
+        if (list->piece[i].empty && algorithm == HL_CONV_FUSED) return false;
         if (list->piece[i].empty) continue;
         if (!way->size(dev, &list->piece[i], algorithm, &one) || one > dev->workspace) return false;
         if (one > *bytes) *bytes = one;
@@ -33,15 +34,14 @@ static const hl_conv_piece *first_piece(const hl_conv_pieces *list)
 static size_t moved_bytes(const hl_conv_pieces *list, halo_dtype type) { return round_up((size_t)list->near_elements * hl_dtype_size(type)); }
 static size_t packed_bytes(const hl_conv_pieces *list, halo_dtype type) { return round_up((size_t)list->far_elements * hl_dtype_size(type)); }
 
-/* The gradient of the weights is not what cuDNN writes. */
-static bool is_indirect(const halo_op_desc *d)
+bool hl_conv_indirect(const halo_op_desc *d)
 {
     return d->kind == HALO_OP_CONV_BWD_WEIGHTS && hl_cuda_image(d->t[HALO_DW].dtype, d->t[HALO_X].dtype, d->t[HALO_X].layout) != 0;
 }
 
 static size_t filter_bytes(const halo_op_desc *d, const hl_conv_pieces *list)
 {
-    return is_indirect(d) ? round_up((size_t)list->filter_elements * hl_dtype_size(d->t[HALO_X].dtype)) : 0;
+    return hl_conv_indirect(d) ? round_up((size_t)list->filter_elements * hl_dtype_size(d->t[HALO_X].dtype)) : 0;
 }
 
 static void bias_groups(const halo_op_desc *d, hl_groups *g)
@@ -79,7 +79,7 @@ int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv
         const hl_conv_piece *p = first_piece(&list);
         if (p)
             asked = way->ask(dev, p, algorithm);
-        else
+        else if (!way->graph)
             add(d, &list, "none", 0, 0, &out[n++]);
         for (int i = 0; i < asked; i++) {
             size_t workspace;
@@ -104,7 +104,7 @@ halo_status hl_conv_plan_make(halo_device *dev, const halo_op_desc *d, const hl_
     halo_status st = hl_conv_pieces_make(hl_cuda(dev), d, way->graph, &p->pieces);
     p->algorithm = choice->id;
     p->type = d->t[hl_conv_near(d)].dtype;
-    p->indirect = is_indirect(d);
+    p->indirect = hl_conv_indirect(d);
     p->image = choice->image;
     if (st == HALO_OK && !workspace_of(hl_cuda(dev), &p->pieces, way, choice->id, &p->workspace))
         st = hl_fail(dev->ctx, HALO_ERR_UNSUPPORTED, "cuDNN no longer offers '%s' for this convolution", choice->impl);
@@ -128,4 +128,4 @@ void *hl_conv_packed(const hl_conv_plan *p, void *scratch) { return (char *)hl_c
 void *hl_conv_filter(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_packed(p, scratch) + packed_bytes(&p->pieces, p->type); }
 void *hl_conv_sums(const hl_conv_plan *p, void *scratch) { return (char *)hl_conv_filter(p, scratch) + filter_bytes(&p->super.d, &p->pieces); }
 
-const char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args) { return p->image ? args->ptr[HALO_WT] : hl_cuda_ptr(&p->super, args, HALO_WT); }
+char *hl_conv_weights(const hl_conv_plan *p, const halo_op_args *args) { return p->image ? args->ptr[HALO_WT] : hl_cuda_ptr(&p->super, args, HALO_WT); }

@@ -132,7 +132,7 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     const conv_pool_plan *p = (const conv_pool_plan *)plan;
     const hl_cuda_plan *s = &p->super;
     char *x = hl_cuda_ptr(s, args, HALO_X), *y = hl_cuda_ptr(s, args, HALO_Y), *z = args->scratch;
-    const char *w = hl_conv_weights(p->conv, args);
+    char *w = hl_conv_weights(p->conv, args);
     const float *b = hl_cuda_ptr(s, args, HALO_B);
     uint8_t *aux = hl_cuda_ptr(s, args, HALO_AUX);
     for (int64_t n = 0; n < s->d.t[HALO_Y].ext[HALO_N]; n += p->samples) {

@@ -35,9 +35,19 @@ static bool size_of(hl_cuda_device *dev, const hl_conv_piece *p, int algorithm, 
 
 static const hl_conv_way way = {false, name_of, ask, size_of};
 
-static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_candidates(dev, d, &way, out); }
+static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out) { return hl_conv_ways(dev, d, &way, out); }
 
-static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_plan_make(dev, d, &way, choice, out); }
+static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out) { return hl_conv_ways_plan(dev, d, &way, choice, out); }
+
+static halo_status put(const hl_conv_plan *p, hl_conv_piece *e, char *x, char *dy, char *to, void *scratch)
+{
+    const hl_cuda_plan *s = &p->super;
+    const float one = 1, zero = 0;
+    if (e->graph) return hl_conv_graph_put(p, e, x, to, NULL, dy, scratch);
+    HL_DNN(s->dev, cudnnConvolutionBackwardFilter(s->dev->dnn, &one, e->near, x, e->far, dy, e->conv, (cudnnConvolutionBwdFilterAlgo_t)p->algorithm, scratch, p->workspace,
+                                                  e->adds ? &one : &zero, e->filter, to));
+    return HALO_OK;
+}
 
 /* A part of the gradient from scratch to where it belongs, in the types and orders of both. */
 static halo_status settle(const hl_conv_plan *p, const hl_conv_piece *e, bool add, const char *from, char *dw)
@@ -57,19 +67,15 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_conv_plan *p = (const hl_conv_plan *)plan;
     const hl_cuda_plan *s = &p->super;
-    const float one = 1, zero = 0;
     char *x = hl_cuda_ptr(s, args, HALO_X), *dy = hl_cuda_ptr(s, args, HALO_DY), *dw = hl_cuda_ptr(s, args, HALO_DW);
     char *moved = hl_conv_moved(p, args->scratch), *packed = hl_conv_packed(p, args->scratch), *filter = hl_conv_filter(p, args->scratch);
     for (size_t i = 0; i < p->pieces.n; i++) {
-        const hl_conv_piece *e = &p->pieces.piece[i];
-        const bool add = !e->first || s->d.accumulate;
+        hl_conv_piece *e = &p->pieces.piece[i];
         char *to = p->indirect ? filter : dw + hl_conv_byte(p, e->filter_at);
         if (e->packed) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->pack, dy + hl_conv_byte(p, e->pack_at), packed));
         if (e->moved) HL_CUDA(s->dev, hl_cuda_copy_window(s->dev->compute, p->type, &e->move, x + hl_conv_byte(p, e->move_at), moved));
-        HL_DNN(s->dev, cudnnConvolutionBackwardFilter(s->dev->dnn, &one, e->near, (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), e->far,
-                                                      (e->packed ? packed : dy) + hl_conv_byte(p, e->far_at), e->conv, (cudnnConvolutionBwdFilterAlgo_t)p->algorithm, args->scratch,
-                                                      p->workspace, add && !p->indirect ? &one : &zero, e->filter, to));
-        if (p->indirect) HL_TRY(settle(p, e, add, filter, dw));
+        HL_TRY(put(p, e, (e->moved ? moved : x) + hl_conv_byte(p, e->near_at), (e->packed ? packed : dy) + hl_conv_byte(p, e->far_at), to, args->scratch));
+        if (p->indirect) HL_TRY(settle(p, e, !e->first || s->d.accumulate, filter, dw));
     }
     if (hl_has(&s->d, HALO_DB))
         HL_CUDA(s->dev, hl_cuda_sum_cells(s->dev->compute, p->type, &p->db, dy, hl_conv_sums(p, args->scratch), s->d.t[HALO_DB].dtype, hl_cuda_ptr(s, args, HALO_DB), s->d.accumulate));

@@ -5,8 +5,8 @@
  *
  * stdin: a convolution per line, as the simulated cuDNN writes those that it is asked for (CUDASIM_PROBLEMS):
  *     pass type  x: extents[5] strides[5]  y: extents[5] strides[5]  last  w: extents[5]  pad[3] stride[3] dilation[3]
- *     3 type  x y w: extents[5] strides[5] align  pad_lo[3] pad_hi[3] stride[3] dilation[3]  bias relu slope bias_align
- * pass 0 forward, 1 backward data, 2 backward filter, 3 forward as a graph with bias and relu, which the backend's own file builds; type f32, tf32, f16, bf16;
+ *     3 type pass  x y w: extents[5] strides[5] align  pad_lo[3] pad_hi[3] stride[3] dilation[3]  bias relu slope bias_align
+ * pass 0 forward, 1 backward data, 2 backward filter, 3 one of these as a graph, which the backend's own file builds; type f32, tf32, f16, bf16;
  * last: filters have channels last. stdout: TAP, two devices for each. An argument n: only every n-th of the graphs, whose kernels the library may compile.
  */
 #include "conv_graph.h"
@@ -37,6 +37,7 @@ static const struct card {
               "\"driverVer\": 13000, \"deviceName\": \"NVIDIA H100 80GB HBM3\"}"},
 };
 
+static const char *const passes[] = {"forward", "backward data", "backward filter"};
 static char why[512];
 
 /* The first call that fails says why. */
@@ -199,9 +200,9 @@ static int read_graph(const char *type, hl_graph_conv *c)
     memset(c, 0, sizeof(*c));
     c->type = (int)type_of(type);
     c->refuse = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION | 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
-                (unsigned)(strcmp(type, "f32") == 0) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+                (uint64_t)(strcmp(type, "f32") == 0) << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     c->workspace = INT64_C(1) << 32;
-    return read_tensor(&c->x) && read_tensor(&c->y) && read_tensor(&c->w) && read_numbers(c->pad_lo, 3) && read_numbers(c->pad_hi, 3) && read_numbers(c->stride, 3) &&
+    return scanf("%d", &c->pass) == 1 && c->pass >= 0 && c->pass < 3 && read_tensor(&c->x) && read_tensor(&c->y) && read_tensor(&c->w) && read_numbers(c->pad_lo, 3) && read_numbers(c->pad_hi, 3) && read_numbers(c->stride, 3) &&
            read_numbers(c->dilation, 3) && scanf("%d %d %lf", &c->bias, &c->relu, &c->slope) == 3 && read_numbers(&c->bias_align, 1);
 }
 
@@ -218,8 +219,8 @@ static int ask_graph(const char *type, const hl_graph_conv *c, int card, cudnnBa
 {
     long long workspace = 0;
     int good = graph_supported(c, device, &workspace);
-    printf("%s %d - %s: %s forward%s%s%s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: graph, workspace %lld%s%s\n", good ? "ok" : "not ok", number, cards[card].name,
-           type, c->bias ? " + bias" : "", c->relu ? " + relu" : "", c->slope != 0 ? " with slope" : "", (long long)c->x.ext[0], (long long)c->x.ext[1], (long long)c->y.ext[1],
+    printf("%s %d - %s: %s %s%s%s%s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: graph, workspace %lld%s%s\n", good ? "ok" : "not ok", number, cards[card].name,
+           type, passes[c->pass], c->bias ? " + bias" : "", c->relu ? " + relu" : "", c->slope != 0 ? " with slope" : "", (long long)c->x.ext[0], (long long)c->x.ext[1], (long long)c->y.ext[1],
            (long long)c->x.ext[2], (long long)c->x.ext[3], (long long)c->x.ext[4], (long long)c->w.ext[2], (long long)c->w.ext[3], (long long)c->w.ext[4], workspace, good ? "" : ": ",
            good ? "" : why);
     return good;
@@ -238,7 +239,6 @@ static int read_problem(problem *p)
 
 static int ask_problem(const problem *p, int card, cudnnBackendDescriptor_t device, int number)
 {
-    static const char *const passes[] = {"forward", "backward data", "backward filter"};
     long long offered = 0;
     int good = supported(p, device, &offered);
     printf("%s %d - %s: %s %s, %s, %lld x %lld to %lld channels, %lld x %lld x %lld by %lld x %lld x %lld: %lld ways%s%s\n", good ? "ok" : "not ok", number, cards[card].name, p->type,

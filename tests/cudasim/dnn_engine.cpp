@@ -6,7 +6,10 @@
  *     1  tensor cores, workspace; a bias of the operands' type, relu without slope and with a bias only
  *     2  sums by atomics; f32, otherwise as 1: stands first, to be refused by who wants one order
  *     3  no tensor cores, workspace; f32, otherwise as 1
- *     7  compiled as it is needed: tensor cores, channels last, any bias and slope
+ *     7  compiled as it is needed: tensor cores, channels last, any bias and slope; forward, or data
+ *        backward without strides
+ *
+ * Backward 1 to 3 know no bias and no relu.
  *
  * Tensor cores take f16; bf16 and f32, which they round to TF32, from sm_80 on.
  */
@@ -20,9 +23,18 @@ static bool of_layout(const Fused &f, bool last)
     return lies(f.w.t, last, true, true) && lies(f.x.t, last, true, false) && lies(f.y.t, last, true, false);
 }
 
+/* Compiled kernels know no filters' gradients, and strides only forward */
+static bool compiles(const Fused &f)
+{
+    bool strided = false;
+    for (int i = 0; i < f.c.rank; i++) strided = strided || f.c.stride[i] > 1;
+    return f.pass == forward || (f.pass == backward_data && !strided);
+}
+
 static bool in_advance(const Fused &f)
 {
     if (!of_layout(f, true) && !of_layout(f, false)) return false;
+    if (f.pass != forward && (f.bias || f.relu)) return false;
     return f.slope == 0 && (f.bias || !f.relu) && (!f.bias || f.b.t.type == f.x.t.type);
 }
 
@@ -39,7 +51,8 @@ std::vector<Engine> engines_for(const Fused &f, cudnnBackendHeurMode_t mode)
         list.push_back({2, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, 0, CUDNN_FMA_MATH, false});
     if (in_advance(f) && cores && !fallback)
         list.push_back({1, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, room, CUDNN_DEFAULT_MATH, true});
-    if (of_layout(f, true) && cores && (!f.bias || f.b.t.type == CUDNN_DATA_FLOAT || f.b.t.type == type))
+    if (compiles(f) && of_layout(f, true) && cores &&
+        (!f.bias || f.b.t.type == CUDNN_DATA_FLOAT || f.b.t.type == type))
         list.push_back({7, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, 0, CUDNN_DEFAULT_MATH, true});
     if (in_advance(f) && f32) list.push_back({3, {}, room + 256, CUDNN_FMA_MATH, true});
     return list;
@@ -55,7 +68,7 @@ void note_fused(const Fused &f)
 {
     FILE *out = problems();
     if (!out || f.c.rank != 3) return;
-    fprintf(out, "3 %s", type_name(f.x.t.type));
+    fprintf(out, "3 %s %d", type_name(f.x.t.type), (int)f.pass);
     for (const GraphTensor *t : {&f.x, &f.y, &f.w}) {
         note_numbers(out, 5, t->t.extent);
         note_numbers(out, 5, t->t.stride);
@@ -81,7 +94,8 @@ static void *address(const Node &pack, const GraphTensor &t)
 
 static void finish(const Fused &f, const std::vector<double> &bias, std::vector<double> &v)
 {
-    size_t K = (size_t)f.y.t.extent[1], plane = v.size() / K / (size_t)f.y.t.extent[0];
+    const int *extent = f.result().t.extent;
+    size_t K = (size_t)extent[1], plane = v.size() / K / (size_t)extent[0];
     for (size_t i = 0; i < v.size(); i++) {
         if (f.bias) v[i] += bias[i / plane % K];
         if (f.relu && v[i] < 0) v[i] *= f.slope;
@@ -100,10 +114,10 @@ cudnnStatus_t execute(cudnnHandle_t handle, const Node &plan, const Node &pack)
     for (int i = 0; i < wanted; i++)
         DNN_PARAM((at[i] = address(pack, *all[i]))); /* an address for every tensor */
     DnnOp op(handle, "cudnnBackendExecute");
-    void *xw = op.operand(f->x.t, at[0], false, (size_t)f->x.align),
-         *ww = op.operand(f->w.t, at[1], false, (size_t)f->w.align);
+    void *xw = op.operand(f->x.t, at[0], f->pass == backward_data, (size_t)f->x.align);
+    void *ww = op.operand(f->w.t, at[1], f->pass == backward_filter, (size_t)f->w.align);
     void *bw = f->bias ? op.operand(f->b.t, at[3], false, (size_t)f->b.align) : nullptr;
-    void *yw = op.operand(f->y.t, at[2], true, (size_t)f->y.align);
+    void *yw = op.operand(f->y.t, at[2], f->pass == forward, (size_t)f->y.align);
     op.scratch(pack.value<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), engine.workspace);
     return op.queue([=] {
         cudnnTensorStruct x = f->x.t, y = f->y.t;
@@ -113,10 +127,10 @@ cudnnStatus_t execute(cudnnHandle_t handle, const Node &plan, const Node &pack)
         w.rank = f->w.t.rank;
         for (int i = 0; i < w.rank; i++) w.extent[i] = f->w.t.extent[i], w.stride[i] = f->w.t.stride[i];
         c.math = engine.math;
-        std::vector<double> v = convolve({forward, &x, &y, &w, &c}, xw, ww, yw);
+        std::vector<double> v = convolve({f->pass, &x, &y, &w, &c}, xw, ww, yw);
         if (!engine.exact) disturb(v);
         finish(*f, f->bias ? gather(f->b.t, bw) : std::vector<double>(), v);
-        blend(y, yw, v, 1, 0);
+        blend(f->result().t, f->pass == forward ? yw : f->pass == backward_data ? xw : ww, v, 1, 0);
     });
 }
 

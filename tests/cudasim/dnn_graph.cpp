@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dnn_graph.cpp -- what the simulated cuDNN makes of a descriptor of the graph API when that is finalised. Of
- * graphs it knows a convolution forward, then perhaps the sum with a bias, then perhaps relu, each reading
+ * graphs it knows a pass of a convolution, then perhaps the sum with a bias, then perhaps relu, each reading
  * what the one before wrote without memory in between.
  */
 #include "dnn_graph.hpp"
@@ -85,12 +85,38 @@ static bool is(NodeRef n, cudnnBackendDescriptorType_t kind)
     return n && n->kind == kind;
 }
 
+/* The attributes of the three passes */
+struct Names {
+    cudnnBackendDescriptorType_t kind;
+    int alpha, beta, window, x, w, y;
+};
+static const Names names[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+};
+
+/* Its pass, or -1 */
+static int pass_of(const Node &n)
+{
+    for (int i = 0; i < 3; i++)
+        if (names[i].kind == n.kind) return i;
+    return -1;
+}
+
 static cudnnStatus_t convolution_holds(const Node &n)
 {
-    NodeRef c = n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
-            xd = n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
-            wd = n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
-            yd = n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+    const Names &at = names[pass_of(n)];
+    NodeRef c = n.node(at.window), xd = n.node(at.x), wd = n.node(at.w), yd = n.node(at.y);
     DNN_PARAM(is(c, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) && is(xd, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
     DNN_PARAM(is(wd, CUDNN_BACKEND_TENSOR_DESCRIPTOR) && is(yd, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
     GraphTensor x = tensor_of(*xd), w = tensor_of(*wd), y = tensor_of(*yd);
@@ -106,8 +132,8 @@ static cudnnStatus_t convolution_holds(const Node &n)
                                    room / c->value<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i) + 1);
     }
     /* scaling is refused on purpose */
-    DNN_SUPPORT(n.value<float>(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA) == 1);
-    DNN_SUPPORT(n.value<float>(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA) == 0);
+    DNN_SUPPORT(n.value<float>(at.alpha) == 1);
+    DNN_SUPPORT(n.value<float>(at.beta) == 0);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -135,10 +161,12 @@ static cudnnStatus_t step_holds(const Node &n)
 
 static void take_convolution(const Node &n, Fused &f)
 {
-    NodeRef c = n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
-    f.x = tensor_of(*n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
-    f.w = tensor_of(*n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
-    f.y = tensor_of(*n.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
+    const Names &at = names[pass_of(n)];
+    NodeRef c = n.node(at.window);
+    f.pass = (Pass)pass_of(n);
+    f.x = tensor_of(*n.node(at.x));
+    f.w = tensor_of(*n.node(at.w));
+    f.y = tensor_of(*n.node(at.y));
     f.c.rank = (int)c->value<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
     f.c.mode = c->value<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE);
     for (int i = 0; i < f.c.rank; i++) {
@@ -151,12 +179,13 @@ static void take_convolution(const Node &n, Fused &f)
 
 static cudnnStatus_t take_step(const Node &n, Fused &f)
 {
+    GraphTensor &y = f.result();
     NodeRef p = n.node(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
     GraphTensor from = tensor_of(*n.node(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
-    DNN_PARAM(from.id == f.y.id && same_extents(from, f.y));
-    DNN_PARAM(f.y.is_virtual);                   /* what is written on the way has no memory, */
-    DNN_SUPPORT(f.y.t.type == CUDNN_DATA_FLOAT); /* and is not rounded */
-    f.y = tensor_of(*n.node(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+    DNN_PARAM(from.id == y.id && same_extents(from, y));
+    DNN_PARAM(y.is_virtual);                   /* what is written on the way has no memory, */
+    DNN_SUPPORT(y.t.type == CUDNN_DATA_FLOAT); /* and is not rounded */
+    y = tensor_of(*n.node(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
     if (p->value<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_ADD) {
         DNN_SUPPORT(!f.bias && !f.relu);
         f.bias = true;
@@ -173,7 +202,7 @@ static cudnnStatus_t take_graph(Node &n)
 {
     const Attribute *ops = n.find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
     Fused f;
-    DNN_SUPPORT(is(ops->nodes[0], CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR));
+    DNN_SUPPORT(pass_of(*ops->nodes[0]) >= 0);
     take_convolution(*ops->nodes[0], f);
     for (size_t i = 1; i < ops->nodes.size(); i++) {
         DNN_SUPPORT(is(ops->nodes[i], CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
@@ -228,6 +257,8 @@ cudnnStatus_t finalise(Node &n)
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
         return pointwise_holds(n);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         return convolution_holds(n);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         return step_holds(n);

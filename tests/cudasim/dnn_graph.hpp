@@ -26,9 +26,12 @@ struct GraphTensor {
     bool is_virtual = false;
 };
 
-/* y = relu(b + convolution of x by w), the last two where they are there */
+/* relu(b + a pass of the convolution of x by w), the first two where they are there */
 struct Fused {
+    Pass pass;
     GraphTensor x, w, y, b;
+    GraphTensor &result() { return pass == forward ? y : pass == backward_data ? x : w; }
+    const GraphTensor &result() const { return pass == forward ? y : pass == backward_data ? x : w; }
     cudnnConvolutionStruct c; /* its padding is that of the low sides */
     int high[3];
     bool bias = false, relu = false;

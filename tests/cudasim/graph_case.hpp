@@ -11,6 +11,7 @@
 enum Spoil { right, dropped, wrong_type, one_less, other_value, unfinished, twice };
 
 struct GraphCase {
+    int pass = 0; /* forward, backward data, backward filter */
     cudnnDataType_t type = CUDNN_DATA_FLOAT, bias_type = CUDNN_DATA_FLOAT, between = CUDNN_DATA_FLOAT;
     bool last = false, bias = true, relu = true;
     double slope = 0;
@@ -102,26 +103,42 @@ struct GraphCase {
         return s ? s : finish(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, *d);
     }
 
+    /* The pass writes `to` */
     cudnnStatus_t convolution(cudnnBackendDescriptor_t to, cudnnBackendDescriptor_t *d)
     {
+        static const cudnnBackendDescriptorType_t kinds[] = {
+            CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+            CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR};
+        static const cudnnBackendAttributeName_t names[3][6] = {
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+        const cudnnBackendAttributeName_t *name = names[pass];
         const float one = 1, zero = 0;
-        cudnnBackendDescriptor_t xd, wd, c;
-        cudnnStatus_t s = tensor('x', type, x, x_stride, false, &xd);
-        if (!s) s = tensor('w', type, w, {}, false, &wd);
+        cudnnBackendDescriptor_t xd = to, wd = to, yd = to, c;
+        cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
+        if (pass != 1) s = tensor('x', type, x, x_stride, false, &xd);
+        if (!s && pass != 2) s = tensor('w', type, w, {}, false, &wd);
+        if (!s && pass != 0) s = tensor('y', type, y, y_stride, false, &yd);
         if (!s) s = window(&c);
-        if (!s) s = create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, d);
-        if (!s) s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one);
-        if (!s) s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero);
-        if (!s)
-            s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                    &c);
-        if (!s)
-            s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &xd);
-        if (!s)
-            s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &wd);
-        if (!s)
-            s = set(*d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
-        return s ? s : finish(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, *d);
+        if (!s) s = create(kinds[pass], d);
+        if (!s) s = set(*d, name[0], CUDNN_TYPE_FLOAT, 1, &one);
+        if (!s) s = set(*d, name[1], CUDNN_TYPE_FLOAT, 1, &zero);
+        if (!s) s = set(*d, name[2], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c);
+        if (!s) s = set(*d, name[3], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &xd);
+        if (!s) s = set(*d, name[4], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &wd);
+        if (!s) s = set(*d, name[5], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &yd);
+        return s ? s : finish(kinds[pass], *d);
     }
 
     /* with = null: relu */
@@ -154,8 +171,10 @@ struct GraphCase {
         const int n = bias + relu;
         cudnnBackendDescriptor_t step[3], op[3], bd = nullptr;
         cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
-        for (int i = 0; i < n && !s; i++) s = tensor(100 + i, between, y, {}, true, &step[i]);
-        if (!s) s = tensor('y', type, y, y_stride, false, &step[n]);
+        const std::vector<int64_t> &written = pass == 0 ? y : pass == 1 ? x : w, none;
+        const std::vector<int64_t> &strides = pass == 0 ? y_stride : pass == 1 ? x_stride : none;
+        for (int i = 0; i < n && !s; i++) s = tensor(100 + i, between, written, {}, true, &step[i]);
+        if (!s) s = tensor("yxw"[pass], type, written, strides, false, &step[n]);
         if (!s) s = convolution(step[0], &op[0]);
         if (!s && bias) s = tensor('b', bias_type, b, {}, false, &bd);
         if (!s && bias) s = pointwise(step[0], bd, step[1], &op[1]);
