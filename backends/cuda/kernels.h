@@ -89,16 +89,18 @@ cudaError_t hl_cuda_act_pool_forward(cudaStream_t stream, halo_dtype type, const
 /* places of dx; dyv: of dy; y and aux may be NULL as ACT_POOL_BWD says */
 cudaError_t hl_cuda_act_pool_backward(cudaStream_t stream, halo_dtype type, const hl_act_pooling *p, const hl_view *dyv, const void *dy, const void *y, const uint8_t *aux, void *dx);
 
-/* Sums over groups of cells: group q of `groups` begins q / minor * major_step[a] + q % minor * minor_step[a] elements from operand a, and is
- * summed in `parts` by as many blocks. */
+/* Sums over groups of cells. A group is `per` sums, as a rule one; sum s begins s / minor * major_step[a] + s % minor * minor_step[a] elements from operand a, and
+ * is made in `parts` by as many blocks. Where neighbouring sums are neighbours in memory, as channels are with channels last, a block makes `lanes` of them side by
+ * side, so that neighbouring threads read neighbours; else one. `chunks` blocks are side by side for the sums of a minor run, `columns` for all. */
 typedef struct hl_groups {
     hl_cells cells;
-    int64_t groups, minor, parts, major_step[HL_CELL_OPERANDS], minor_step[HL_CELL_OPERANDS];
+    int64_t groups, per, minor, parts, major_step[HL_CELL_OPERANDS], minor_step[HL_CELL_OPERANDS];
     int64_t samples; /* outermost dimension of cells, where a record's padding shortens it; 0: it does not */
+    int64_t lanes, chunks, columns;
 } hl_groups;
-enum { HL_GROUP_SUMS = 3 }; /* doubles of scratch per group and part */
+enum { HL_GROUP_SUMS = 3 }; /* doubles of scratch per sum and part */
 
-/* reduce.cu: stat[0] = sum of squares, [1] = not finite, [2] = largest finite magnitude; sum[group] (+)= sum of dy. partial: [groups][parts][HL_GROUP_SUMS] */
+/* reduce.cu: stat[0] = sum of squares, [1] = not finite, [2] = largest finite magnitude; sum[group] (+)= sum of dy. partial: [groups][per][parts][HL_GROUP_SUMS] */
 cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial, double *stat);
 cudaError_t hl_cuda_sum_cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *dy, double *partial, halo_dtype sum_type, void *sum, int accumulate);
 

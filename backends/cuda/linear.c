@@ -49,7 +49,7 @@ static void bias_groups(const halo_op_desc *d, const rows *out, hl_groups *g)
     const int64_t ext[HALO_DIMS] = {d->t[HALO_DY].ext[HALO_N], 1, 1, 1, 1}, s[HALO_DIMS] = {out->row, 0, 0, 0, 0}, *stride = s;
     *g = (hl_groups){.groups = out->count, .minor = out->count, .minor_step = {1}};
     hl_cuda_cells(ext, &stride, 1, &g->cells);
-    hl_cuda_groups_part(g);
+    hl_cuda_groups_part(g, 1);
 }
 
 static halo_status make(halo_device *dev, const halo_op_desc *d, halo_role in, halo_role out, halo_plan **plan)

@@ -60,7 +60,7 @@ static bool groups_of(const halo_op_desc *d, hl_groups *g)
 {
     *g = (hl_groups){.groups = d->t[HALO_X].ext[HALO_N], .minor = 1};
     if (!spatial_groups(d, g) && (is_classes(d) || !feature_groups(d, g))) return false;
-    hl_cuda_groups_part(g);
+    hl_cuda_groups_part(g, 3);
     return true;
 }
 

@@ -80,42 +80,66 @@ HL_KERNEL(32) lose_total(hl_groups g, hl_losing l, const double *weight, const d
 
 /* ------------------------------------------------------------------------------------------------------------- classes */
 
-/* Of the cell whose logits are x[0], x[step], ...: the largest, and the sum of exponents. */
-template <class T> static __device__ inline void logits_of(const hl_losing &l, const T *x, float &m, float &z)
+/* Of the cell whose logits are x[0], x[step], ...: the largest, the sum of exponents, and the class of the largest. */
+struct hl_logits {
+    float m, z;
+    int64_t top;
+};
+
+template <class T> static __device__ inline hl_logits logits_of(const hl_losing &l, const T *x)
 {
-    m = hl_load(x, 0), z = 0;
+    hl_logits o = {hl_load(x, 0), 0, 0};
     for (int64_t c = 1; c < l.classes; c++) {
         float v = hl_load(x, c * l.x_step);
-        m = v > m || isnan(v) ? v : m;
+        if (v > o.m || isnan(v)) o.m = v, o.top = c;
     }
-    for (int64_t c = 0; c < l.classes; c++) z += expf(hl_load(x, c * l.x_step) - m);
+    for (int64_t c = 0; c < l.classes; c++) o.z += expf(hl_load(x, c * l.x_step) - o.m);
+    return o;
 }
+
+template <class T> static __device__ inline float share_of(const hl_losing &l, const hl_logits &o, const T *x, int64_t c) { return expf(hl_load(x, c * l.x_step) - o.m) / o.z; }
 
 static __device__ inline bool ignored(const hl_losing &l, float label) { return l.ignores && label == l.ignore; }
 static __device__ inline bool known(const hl_losing &l, float label) { return label >= 0 && label < (float)l.classes && label == floorf(label); }
 
-/* Of every class: sum p [t = c], sum p + sum [t = c]. partial: [samples][parts][classes][2] */
+enum { CLASSES_AT_ONCE = 8 };
+
+/* One cell's part of the sums of the classes from `first` on. */
+template <class T> static __device__ inline void add_cell(const hl_losing &l, const T *x, float label, int64_t first, double (&v)[CLASSES_AT_ONCE][2])
+{
+    hl_logits o = logits_of(l, x);
+    bool good = known(l, label);
+#pragma unroll
+    for (int k = 0; k < CLASSES_AT_ONCE; k++) {
+        if (first + k >= l.classes) break;
+        float p = good ? share_of(l, o, x, first + k) : NAN;
+        bool is = label == (float)(first + k);
+        v[k][0] += is ? p : p * 0;
+        v[k][1] += p + (is ? 1.f : 0.f);
+    }
+}
+
+/* Of every class: sum p [t = c], sum p + sum [t = c]. partial: [samples][parts][classes][2]. Cells are read once for every eight classes. */
 template <class T, class U> HL_KERNEL(HL_BLOCK) class_parts(hl_groups g, hl_losing l, const T *x, const U *t, double *partial)
 {
     HL_SHARED(double, shared, HL_BLOCK * 2);
     for (int64_t n = blockIdx.y; n < g.groups; n += gridDim.y) {
         int64_t x0 = hl_group_start(g, n, 0), t0 = hl_group_start(g, n, 1), end = hl_part_end(g, g.cells.total);
-        for (int64_t c = 0; c < l.classes; c++) {
-            double v[2] = {0, 0};
+        for (int64_t first = 0; first < l.classes; first += CLASSES_AT_ONCE) {
+            double v[CLASSES_AT_ONCE][2] = {{0}};
             for (int64_t i = hl_part_begin(g, g.cells.total) + threadIdx.x; i < end; i += HL_BLOCK) {
                 hl_offsets<2> at = hl_at<2>(g.cells, i);
-                float label = hl_load(t, t0 + at.a[1]), m, z;
-                if (ignored(l, label)) continue;
-                logits_of(l, x + x0 + at.a[0], m, z);
-                float p = known(l, label) ? expf(hl_load(x, x0 + at.a[0] + c * l.x_step) - m) / z : NAN;
-                bool is = label == (float)c;
-                v[0] += is ? p : p * 0;
-                v[1] += p + (is ? 1.f : 0.f);
+                float label = hl_load(t, t0 + at.a[1]);
+                if (!ignored(l, label)) add_cell(l, x + x0 + at.a[0], label, first, v);
             }
-            hl_block_sum<2>(v, shared);
-            if (threadIdx.x != 0) continue;
-            double *to = partial + ((n * g.parts + blockIdx.x) * l.classes + c) * 2;
-            to[0] = v[0], to[1] = v[1];
+#pragma unroll
+            for (int k = 0; k < CLASSES_AT_ONCE; k++) {
+                if (first + k >= l.classes) break;
+                hl_block_sum<2>(v[k], shared);
+                if (threadIdx.x != 0) continue;
+                double *to = partial + ((n * g.parts + blockIdx.x) * l.classes + first + k) * 2;
+                to[0] = v[k][0], to[1] = v[k][1];
+            }
         }
     }
 }
@@ -163,26 +187,25 @@ template <class T> static __device__ inline void clear_cell(const hl_losing &l, 
 static __device__ inline float dice_slope(const float *table, int64_t c, bool is) { return -table[2 * c] * ((is ? 2.f : 0.f) - table[2 * c + 1]); }
 
 /* One cell: its weighted cross entropy, and dx = scale (p (g - sum p g) + entropy (p - [c = t])). Differences that nearly cancel where a
- * class is nearly certain are sums over the other classes: p - 1 = -sum of the others' p, g_c - sum_k p_k g_k = sum_k p_k (g_c - g_k). */
+ * class is nearly certain are sums over the other classes: p - 1 = -sum of the others' p, and with the likeliest class r, g_c - sum_k p_k g_k =
+ * (g_c - g_r) - sum over k but r of p_k (g_k - g_r). */
 template <class T> static __device__ inline float lose_cell(const hl_losing &l, const T *x, float label, const double *of_class, const float *table, float entropy, float scale, T *dx)
 {
-    float m, z;
+    hl_logits o = logits_of(l, x);
     bool good = known(l, label);
     int64_t mine = good ? (int64_t)label : 0;
-    float weight = !good ? NAN : of_class ? (float)of_class[mine] : 1.f;
-    logits_of(l, x, m, z);
+    float weight = !good ? NAN : of_class ? (float)of_class[mine] : 1.f, others = 0, mean = 0, at_top = table ? dice_slope(table, o.top, o.top == mine) : 0;
     for (int64_t c = 0; dx && c < l.classes; c++) {
-        float p = expf(hl_load(x, c * l.x_step) - m) / z, others = 0, slope = 0, mine_c = table ? dice_slope(table, c, c == mine) : 0;
-        for (int64_t k = 0; (table || c == mine) && k < l.classes; k++) {
-            if (k == c) continue;
-            float q = expf(hl_load(x, k * l.x_step) - m) / z;
-            others += q;
-            if (table) slope += q * (mine_c - dice_slope(table, k, k == mine));
-        }
+        float p = share_of(l, o, x, c);
+        if (c != mine) others += p;
+        if (table && c != o.top) mean += p * (dice_slope(table, c, c == mine) - at_top);
+    }
+    for (int64_t c = 0; dx && c < l.classes; c++) {
+        float p = share_of(l, o, x, c), slope = table ? dice_slope(table, c, c == mine) - at_top - mean : 0;
         float d = entropy * weight * (c == mine ? -others : p) + p * slope;
         hl_store(dx, c * l.dx_step, good ? d * scale : NAN);
     }
-    return weight * (m - hl_load(x, mine * l.x_step) + logf(z));
+    return weight * (o.m - hl_load(x, mine * l.x_step) + logf(o.z));
 }
 
 template <class T, class U>

@@ -13,18 +13,19 @@
 template <class T> HL_KERNEL(HL_BLOCK) moment_parts(hl_groups g, const T *x, double *partial, const halo_step_record *record)
 {
     HL_SHARED(double, shared, HL_BLOCK * 2);
-    int64_t cells = hl_group_cells(g, record), end = hl_part_end(g, cells);
-    for (int64_t q = blockIdx.y; q < g.groups; q += gridDim.y) {
-        int64_t start = hl_group_start(g, q, 0);
-        double v[2] = {0, 0}, k = hl_load(x, start);
-        for (int64_t i = hl_part_begin(g, cells) + threadIdx.x; i < end; i += HL_BLOCK) {
+    int64_t cells = hl_sum_cells(g, record);
+    for (int64_t column = blockIdx.y; column < g.columns; column += gridDim.y) {
+        hl_share s = hl_share_of(g, column, cells);
+        int64_t start = hl_sum_start(g, s.sum, 0);
+        double v[2] = {0, 0}, k = hl_load(x, hl_group_start(g, s.sum / g.per, 0));
+        for (int64_t i = s.begin; i < s.end; i += s.step) {
             double a = hl_load(x, start + hl_at<1>(g.cells, i).a[0]) - k;
             v[0] += a;
             v[1] += a * a;
         }
-        hl_block_sum<2>(v, shared);
-        if (threadIdx.x == 0) {
-            double *to = partial + (q * g.parts + blockIdx.x) * HL_GROUP_SUMS;
+        hl_share_sum<2>(g, v, shared);
+        if (s.tells) {
+            double *to = hl_partial(g, partial, s);
             to[0] = v[0], to[1] = v[1];
         }
     }
@@ -32,7 +33,7 @@ template <class T> HL_KERNEL(HL_BLOCK) moment_parts(hl_groups g, const T *x, dou
 
 template <class T> HL_KERNEL(HL_BLOCK) moment_totals(hl_groups g, const T *x, const double *partial, double *stat, const halo_step_record *record)
 {
-    double count = (double)hl_group_cells(g, record);
+    double count = (double)(hl_sum_cells(g, record) * g.per);
     for (int64_t q = HL_INDEX; q < g.groups; q += HL_STRIDE) {
         double s = hl_parts_sum(g, partial, q, 0), squares = hl_parts_sum(g, partial, q, 1), k = hl_load(x, hl_group_start(g, q, 0));
         double m2 = count > 0 ? squares - s * s / count : 0;
@@ -45,7 +46,7 @@ template <class T> HL_KERNEL(HL_BLOCK) moment_totals(hl_groups g, const T *x, co
 template <class T>
 static cudaError_t norm_sums(cudaStream_t stream, const hl_groups *g, const T *x, double *partial, double *stat, const halo_step_record *record)
 {
-    cudaError_t e = HL_LAUNCH(moment_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, x, HL_SPAN(partial, g->groups * g->parts * HL_GROUP_SUMS), HL_SPAN(record, 1));
+    cudaError_t e = HL_LAUNCH(moment_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, x, HL_SPAN(partial, hl_partials(g)), HL_SPAN(record, 1));
     if (e != cudaSuccess) return e;
     return HL_LAUNCH(moment_totals<T>, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, x, (const double *)partial, HL_SPAN(stat, g->groups * 3), HL_SPAN(record, 1));
 }
@@ -110,25 +111,26 @@ extern "C" cudaError_t hl_cuda_norm_running(cudaStream_t stream, const hl_normin
 
 /* ------------------------------------------------------------------------------------------------------------ backward */
 
-/* Groups here are (g, channel); their moments those of (g, feature). */
+/* Groups here are (g, channel), a sum each; their moments those of (g, feature). */
 template <class T>
 HL_KERNEL(HL_BLOCK) back_parts(hl_groups g, hl_norming n, const T *x, const T *dy, const double *stat, double *partial, const halo_step_record *record)
 {
     HL_SHARED(double, shared, HL_BLOCK * 2);
-    int64_t cells = hl_group_cells(g, record), end = hl_part_end(g, cells);
-    for (int64_t q = blockIdx.y; q < g.groups; q += gridDim.y) {
-        int64_t x0 = hl_group_start(g, q, 0), y0 = hl_group_start(g, q, 1), c = q % n.channels, m = q / n.channels * n.features + c / (n.channels / n.features);
+    int64_t cells = hl_sum_cells(g, record);
+    for (int64_t column = blockIdx.y; column < g.columns; column += gridDim.y) {
+        hl_share s = hl_share_of(g, column, cells);
+        int64_t q = s.sum, x0 = hl_sum_start(g, q, 0), y0 = hl_sum_start(g, q, 1), c = q % n.channels, m = q / n.channels * n.features + c / (n.channels / n.features);
         double v[2] = {0, 0}, mean = stat[m * 3 + 1];
         float inv = (float)(1 / sqrt(stat[m * 3 + 2] / stat[m * 3] + n.eps)), high = (float)mean, low = (float)(mean - (double)high);
-        for (int64_t i = hl_part_begin(g, cells) + threadIdx.x; i < end; i += HL_BLOCK) {
+        for (int64_t i = s.begin; i < s.end; i += s.step) {
             hl_offsets<2> at = hl_at<2>(g.cells, i);
             float e = hl_load(dy, y0 + at.a[1]), xhat = (hl_load(x, x0 + at.a[0]) - high - low) * inv;
             v[0] += e;
             v[1] += (double)e * xhat;
         }
-        hl_block_sum<2>(v, shared);
-        if (threadIdx.x == 0) {
-            double *to = partial + (q * g.parts + blockIdx.x) * HL_GROUP_SUMS;
+        hl_share_sum<2>(g, v, shared);
+        if (s.tells) {
+            double *to = hl_partial(g, partial, s);
             to[0] = v[0], to[1] = v[1];
         }
     }
@@ -146,7 +148,7 @@ template <class T>
 static cudaError_t back_sums(cudaStream_t stream, const hl_groups *g, const hl_norming *n, const T *x, const T *dy, const double *stat, double *partial, double *stat2,
                              const halo_step_record *record)
 {
-    cudaError_t e = HL_LAUNCH(back_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, *n, x, dy, stat, HL_SPAN(partial, g->groups * g->parts * HL_GROUP_SUMS), HL_SPAN(record, 1));
+    cudaError_t e = HL_LAUNCH(back_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, *n, x, dy, stat, HL_SPAN(partial, hl_partials(g)), HL_SPAN(record, 1));
     return e != cudaSuccess ? e : HL_LAUNCH(back_totals, hl_grid(g->groups), HL_BLOCK, 0, stream, *g, (const double *)partial, HL_SPAN(stat2, g->groups * 2));
 }
 

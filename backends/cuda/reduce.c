@@ -12,7 +12,7 @@ static void squares_of(const halo_op_desc *d, hl_groups *g)
     const halo_operand *x = &d->t[HALO_X];
     *g = (hl_groups){.groups = 1, .minor = 1};
     HL_BUG_UNLESS(hl_cuda_cells_of(&x, 1, &g->cells));
-    hl_cuda_groups_part(g);
+    hl_cuda_groups_part(g, 1);
 }
 
 static int squares_candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *out)

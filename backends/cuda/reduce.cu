@@ -50,12 +50,13 @@ extern "C" cudaError_t hl_cuda_sum_squares(cudaStream_t stream, halo_dtype type,
 template <class T> HL_KERNEL(HL_BLOCK) cell_parts(hl_groups g, const T *x, double *partial)
 {
     HL_SHARED(double, shared, HL_BLOCK);
-    for (int64_t q = blockIdx.y; q < g.groups; q += gridDim.y) {
-        int64_t start = hl_group_start(g, q, 0), end = hl_part_end(g, g.cells.total);
+    for (int64_t column = blockIdx.y; column < g.columns; column += gridDim.y) {
+        hl_share s = hl_share_of(g, column, g.cells.total);
+        int64_t start = hl_sum_start(g, s.sum, 0);
         double v[1] = {0};
-        for (int64_t i = hl_part_begin(g, g.cells.total) + threadIdx.x; i < end; i += HL_BLOCK) v[0] += hl_load(x, start + hl_at<1>(g.cells, i).a[0]);
-        hl_block_sum<1>(v, shared);
-        if (threadIdx.x == 0) partial[(q * g.parts + blockIdx.x) * HL_GROUP_SUMS] = v[0];
+        for (int64_t i = s.begin; i < s.end; i += s.step) v[0] += hl_load(x, start + hl_at<1>(g.cells, i).a[0]);
+        hl_share_sum<1>(g, v, shared);
+        if (s.tells) *hl_partial(g, partial, s) = v[0];
     }
 }
 
@@ -66,7 +67,7 @@ template <class T> HL_KERNEL(HL_BLOCK) cell_totals(hl_groups g, const double *pa
 
 static cudaError_t cells(cudaStream_t stream, halo_dtype type, const hl_groups *g, const void *x, double *partial)
 {
-    HL_BY_TYPE(type, HL_LAUNCH(cell_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, (const T *)x, HL_SPAN(partial, g->groups * g->parts * HL_GROUP_SUMS)));
+    HL_BY_TYPE(type, HL_LAUNCH(cell_parts<T>, hl_group_grid(g), HL_BLOCK, 0, stream, *g, (const T *)x, HL_SPAN(partial, hl_partials(g))));
 }
 
 static cudaError_t totals(cudaStream_t stream, halo_dtype type, const hl_groups *g, const double *partial, void *sum, int accumulate)

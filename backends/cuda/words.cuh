@@ -167,32 +167,77 @@ template <int K> static __device__ inline void hl_block_sum(double (&v)[K], doub
     __syncthreads();
 }
 
-static __device__ inline int64_t hl_group_start(const hl_groups &g, int64_t q, int a)
+/* Where sum s begins in operand a. */
+static __device__ inline int64_t hl_sum_start(const hl_groups &g, int64_t s, int a)
 {
-    return q / g.minor * g.major_step[a] + q % g.minor * g.minor_step[a];
+    return s / g.minor * g.major_step[a] + s % g.minor * g.minor_step[a];
 }
 
-/* Cells of a group that are there. */
-static __device__ inline int64_t hl_group_cells(const hl_groups &g, const halo_step_record *record)
+static __device__ inline int64_t hl_group_start(const hl_groups &g, int64_t q, int a) { return hl_sum_start(g, q * g.per, a); }
+
+/* Cells of a sum that are there. */
+static __device__ inline int64_t hl_sum_cells(const hl_groups &g, const halo_step_record *record)
 {
     return g.samples > 0 ? g.cells.total / g.samples * hl_there(record, g.samples) : g.cells.total;
 }
 
-/* One block per part and group; groups beyond the grid's y come in turns. */
+/* One block per part and column; columns beyond the grid's y come in turns. */
 static inline dim3 hl_group_grid(const hl_groups *g)
 {
-    return dim3((unsigned)g->parts, (unsigned)(g->groups < 65535 ? g->groups : 65535));
+    return dim3((unsigned)g->parts, (unsigned)(g->columns < 65535 ? g->columns : 65535));
 }
 
-/* This block's part of [0, cells): thread t takes first + t, first + t + HL_BLOCK, ... */
+static inline int64_t hl_partials(const hl_groups *g) { return g->groups * g->per * g->parts * HL_GROUP_SUMS; }
+
+/* This block's part of [0, cells). */
 static __device__ inline int64_t hl_part_begin(const hl_groups &g, int64_t cells) { return cells * blockIdx.x / g.parts; }
 static __device__ inline int64_t hl_part_end(const hl_groups &g, int64_t cells) { return cells * (blockIdx.x + 1) / g.parts; }
 
-/* Sum k of group q over its parts. */
+/* A thread's cells of its block's part: begin, begin + step, ... before end, of a sum. Threads that are neighbours take neighbouring sums, g.lanes of them, and
+ * then neighbouring cells. One thread per sum tells what its block found. */
+struct hl_share {
+    int64_t sum, begin, end, step;
+    bool tells;
+};
+
+static __device__ inline hl_share hl_share_of(const hl_groups &g, int64_t column, int64_t cells)
+{
+    const int lanes = (int)g.lanes, rows = HL_BLOCK / lanes, row = (int)threadIdx.x / lanes;
+    const int64_t at = column % g.chunks * lanes + (int)threadIdx.x % lanes;
+    const bool there = row < rows && at < g.minor;
+    hl_share s;
+    s.sum = column / g.chunks * g.minor + (there ? at : 0);
+    s.end = hl_part_end(g, cells);
+    s.begin = there ? hl_part_begin(g, cells) + row : s.end;
+    s.step = rows;
+    s.tells = there && row == 0;
+    return s;
+}
+
+/* Sums of v over the threads of a sum, in the v of the one that tells; the order of additions is fixed. shared: HL_BLOCK * K doubles. All threads come here. */
+template <int K> static __device__ inline void hl_share_sum(const hl_groups &g, double (&v)[K], double *shared)
+{
+    const int lanes = (int)g.lanes, rows = HL_BLOCK / lanes, t = (int)threadIdx.x;
+    if (lanes == 1) {
+        hl_block_sum<K>(v, shared);
+        return;
+    }
+    for (int k = 0; k < K; k++) shared[k * HL_BLOCK + t] = v[k];
+    __syncthreads();
+    for (int k = 0; k < K && t < lanes; k++)
+        for (int row = 1; row < rows; row++) v[k] += shared[k * HL_BLOCK + row * lanes + t];
+    __syncthreads();
+}
+
+/* Where a sum's block leaves what it found. */
+static __device__ inline double *hl_partial(const hl_groups &g, double *partial, const hl_share &s) { return partial + (s.sum * g.parts + blockIdx.x) * HL_GROUP_SUMS; }
+
+/* Number k of group q over its sums and their parts. */
 static __device__ inline double hl_parts_sum(const hl_groups &g, const double *partial, int64_t q, int k)
 {
     double sum = 0;
-    for (int64_t i = 0; i < g.parts; i++) sum += partial[(q * g.parts + i) * HL_GROUP_SUMS + k];
+    const int64_t n = g.per * g.parts;
+    for (int64_t i = 0; i < n; i++) sum += partial[(q * n + i) * HL_GROUP_SUMS + k];
     return sum;
 }
 
