@@ -245,7 +245,8 @@ halo_status hl_reducer_next(hl_reducer *r, int *group)
         return st;
     }
     *group = r->order[r->consumed++ % (uint64_t)r->groups];
-    if (!r->alone && hl_traced(r->ctx)) hl_trace_add(r->ctx, HL_LANE_COMPUTE, "exposed", r->group[*group].name, "wait", start, hl_now(), 0);
+    halo_context *ctx = hl_outermost(r->ctx);
+    if (!r->alone && hl_traced(ctx)) hl_trace_add(ctx, HL_LANE_COMPUTE, "exposed", r->group[*group].name, "wait", start, hl_now(), 0);
     return HALO_OK;
 }
 

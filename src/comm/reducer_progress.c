@@ -36,9 +36,10 @@ static void arrive(hl_reducer *r)
 {
     int g = r->current;
     uint64_t n = atomic_load(&r->arrived);
+    halo_context *ctx = hl_outermost(r->ctx);
     r->group[g].times.end = r->progress = hl_now();
-    if (hl_traced(r->ctx))
-        hl_trace_add(r->ctx, HL_LANE_COMMUNICATION, "reduce", r->group[g].name, NULL, r->group[g].times.start, r->progress, r->group[g].times.bytes);
+    if (hl_traced(ctx))
+        hl_trace_add(ctx, HL_LANE_COMMUNICATION, "reduce", r->group[g].name, NULL, r->group[g].times.start, r->progress, r->group[g].times.bytes);
     r->current = -1;
     r->pending--;
     set_bit(r->outstanding, g, false);
