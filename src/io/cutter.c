@@ -86,22 +86,17 @@ halo_status hl_cutter_inside(hl_cutter *c, int64_t sample, const hl_cells *insid
     return bad < n ? bad_value(c, sample, inside, bad, HALO_ERR_NONFINITE, "after its transforms it holds", (double)x[bad]) : HALO_OK;
 }
 
-/* Class numbers as exact ones; what interpolation left a thousandth beside one is that one. */
+/* Class numbers become exact ones. */
 static halo_status check_targets(const hl_cutter *c, int64_t sample, const hl_cells *inside, float *y, int64_t n)
 {
     int64_t bad = hl_first_nonfinite(y, n);
     if (bad < n) return bad_value(c, sample, inside, bad, HALO_ERR_NONFINITE, "a target is not finite:", (double)y[bad]);
-    for (int64_t i = 0; i < n && c->o.classes > 0; i++) {
-        float whole = rintf(y[i]) + 0.0f; /* -0 is 0 */
-        bool known = (whole >= 0 && whole < (float)c->o.classes) || (c->o.ignores && whole == (float)c->o.ignore);
-        if (!known || !(fabsf(y[i] - whole) <= 1e-3f)) {
-            char what[96];
-            snprintf(what, sizeof(what), "no class number (the network's classes are 0 to %" PRId64 "):", c->o.classes - 1);
-            return bad_value(c, sample, inside, i, HALO_ERR_FORMAT, what, (double)y[i]);
-        }
-        y[i] = whole;
-    }
-    return HALO_OK;
+    bad = 0;
+    while (bad < n && c->o.classes > 0 && hl_take_class(&c->o, &y[bad])) bad++;
+    if (bad == n || c->o.classes == 0) return HALO_OK;
+    char what[96];
+    snprintf(what, sizeof(what), "no class number (the network's classes are 0 to %" PRId64 "):", c->o.classes - 1);
+    return bad_value(c, sample, inside, bad, HALO_ERR_FORMAT, what, (double)y[bad]);
 }
 
 halo_status hl_cutter_targets(hl_cutter *c, int64_t sample, const hl_cells *inside, float *y)
@@ -170,33 +165,47 @@ halo_status hl_cutter_read(hl_cutter *c, int64_t sample, const hl_cells *cells, 
 
 /* ---------------------------------------------------------------------------------------------------- whole samples */
 
-/* Slabs of the sample one after the other, of at most SLAB_VALUES values or one plane. */
-bool hl_next_slab(const int64_t n[3], int64_t channels, hl_cells *slab)
+/* The slab of extents n after one that may be empty, of at most SLAB_VALUES values or one plane; false: there is none. */
+static bool next_slab(const int64_t n[3], int64_t channels, hl_cells *slab)
 {
     int64_t at = slab->lo[0] + slab->ext[0], planes = hl_max64(1, SLAB_VALUES / (channels * n[1] * n[2]));
     *slab = (hl_cells){.lo = {at, 0, 0}, .ext = {hl_min64(planes, n[0] - at), n[1], n[2]}};
     return at < n[0];
 }
 
-halo_status hl_cutter_moments(hl_cutter *c, int64_t sample, int k, hl_moments *moments)
+halo_status hl_cutter_each_slab(hl_cutter *c, int64_t sample, int k, void (*take)(void *user, int64_t first, const float *v, int64_t n), void *user)
 {
     hl_source *s = c->source;
+    const int64_t channels = k == HL_SLABS_OF_TARGETS ? s->info.targets : s->info.ext[0];
     hl_cells slab = {{0}, {0}};
-    hl_moments m = {0};
     int64_t n[3];
-    float *x = NULL;
-    halo_status st = HALO_OK;
-    if (k < HL_KNOWN_TRANSFORMS && hl_known_moments(s->known, sample, k, moments)) return HALO_OK;
+    float *v;
     hl_source_extents(s, sample, n);
-    hl_next_slab(n, s->info.ext[0], &slab);
-    HL_TRY(hl_aligned(s->ctx, (size_t)(s->info.ext[0] * hl_cells_count(&slab)) * sizeof(*x), "a slab of a sample", &x));
+    next_slab(n, channels, &slab); /* none is larger */
+    HL_TRY(hl_aligned(s->ctx, (size_t)(channels * hl_cells_count(&slab)) * sizeof(*v), "a slab of a sample", &v));
+    halo_status st;
     do {
-        st = hl_cutter_inside(c, sample, &slab, k, x);
-        if (st == HALO_OK) m = hl_moments_merge(m, hl_moments_of(x, s->info.ext[0] * hl_cells_count(&slab)));
-    } while (st == HALO_OK && hl_next_slab(n, s->info.ext[0], &slab));
-    free(x);
-    HL_TRY(st);
-    if (k < HL_KNOWN_TRANSFORMS) hl_known_put_moments(s->known, sample, k, m);
+        st = k == HL_SLABS_OF_TARGETS ? hl_cutter_targets(c, sample, &slab, v) : hl_cutter_inside(c, sample, &slab, k, v);
+        if (st == HALO_OK) take(user, slab.lo[0] * n[1] * n[2], v, channels * hl_cells_count(&slab));
+    } while (st == HALO_OK && next_slab(n, channels, &slab));
+    free(v);
+    return st;
+}
+
+static void add_moments(void *user, int64_t first, const float *v, int64_t n)
+{
+    hl_moments *m = user;
+    (void)first;
+    *m = hl_moments_merge(*m, hl_moments_of(v, n));
+}
+
+halo_status hl_cutter_moments(hl_cutter *c, int64_t sample, int k, hl_moments *moments)
+{
+    struct hl_known *known = c->source->known;
+    hl_moments m = {0};
+    if (k < HL_KNOWN_TRANSFORMS && hl_known_moments(known, sample, k, moments)) return HALO_OK;
+    HL_TRY(hl_cutter_each_slab(c, sample, k, add_moments, &m));
+    if (k < HL_KNOWN_TRANSFORMS) hl_known_put_moments(known, sample, k, m);
     *moments = m;
     return HALO_OK;
 }

@@ -19,8 +19,9 @@ struct hl_cutter {
 /* Cells inside a sample: x [C, inside] after the first k transforms; y [targets, inside], checked. */
 halo_status hl_cutter_inside(hl_cutter *cutter, int64_t sample, const hl_cells *inside, int k, float *x);
 halo_status hl_cutter_targets(hl_cutter *cutter, int64_t sample, const hl_cells *inside, float *y);
-/* The next slab of a sample of extents n, of some MiB or one plane, after one that may be empty; false: there is none. */
-bool hl_next_slab(const int64_t n[3], int64_t channels, hl_cells *slab);
+/* Slab by slab, of some MiB or one plane each, a whole sample: x [C, slab] after the first k transforms; or y [targets, slab], where k is HL_SLABS_OF_TARGETS. `first`: the number of the slab's first cell. */
+enum { HL_SLABS_OF_TARGETS = -1 };
+halo_status hl_cutter_each_slab(hl_cutter *cutter, int64_t sample, int k, void (*take)(void *user, int64_t first, const float *v, int64_t n), void *user);
 
 /* What is drawn of a patch. */
 enum { HL_WHICH_KIND = 0, HL_WHICH_PLACE, HL_WHICH_TURN, HL_WHICH_GRAY, HL_WHICHES = 8 };

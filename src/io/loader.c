@@ -174,18 +174,12 @@ static halo_status check_target(hl_loader *l, int64_t id, const float *y)
                    name, id, info->target[at / cells].name, in[0], in[1], in[2]);
 }
 
-/* Labels are whole numbers of classes that the network knows; what interpolation or scaling left a thousandth beside one is that one. */
 static halo_status check_labels(hl_loader *l, int64_t id, float *y)
 {
     const hl_source_info *info = &l->source->info;
     int64_t in[3], at = 0, cells = hl_cells_count(&l->y.from);
     char name[160], where[80] = "";
-    for (; at < l->values; at++) {
-        float whole = rintf(y[at]) + 0.0f; /* -0 is 0 */
-        bool known = (whole >= 0 && whole < (float)l->o.classes) || (l->o.ignores && whole == (float)l->o.ignore);
-        if (!known || !(fabsf(y[at] - whole) <= 1e-3f)) break;
-        y[at] = whole;
-    }
+    while (at < l->values && hl_take_class(&l->o, &y[at])) at++;
     if (at == l->values) return HALO_OK;
     l->source->ops->id_of(l->source, id, name, sizeof(name));
     if (hl_target_volumes(info)) {

@@ -46,21 +46,16 @@ static void take(gather *g, int64_t cell)
     }
 }
 
-static halo_status look_at_slabs(hl_cutter *c, int64_t sample, const int64_t n[3], gather *of_class)
+typedef struct look {
+    const hl_loader_options *o;
+    gather *of_class;
+} look;
+
+static void gather_labelled(void *user, int64_t first, const float *y, int64_t n)
 {
-    hl_cells slab = {{0}, {0}};
-    float *y;
-    halo_status st = HALO_OK;
-    hl_next_slab(n, c->source->info.targets, &slab);
-    HL_TRY(hl_aligned(c->source->ctx, (size_t)(c->source->info.targets * hl_cells_count(&slab)) * sizeof(*y), "a slab of targets", &y));
-    do {
-        int64_t first = slab.lo[0] * n[1] * n[2];
-        st = hl_cutter_targets(c, sample, &slab, y);
-        for (int64_t i = 0; i < hl_cells_count(&slab) && st == HALO_OK; i++)
-            if (y[i] > 0 && !(c->o.ignores && y[i] == (float)c->o.ignore)) take(&of_class[(int64_t)y[i]], first + i);
-    } while (st == HALO_OK && hl_next_slab(n, c->source->info.targets, &slab));
-    free(y);
-    return st;
+    const look *l = user;
+    for (int64_t i = 0; i < n; i++)
+        if (y[i] > 0 && !(l->o->ignores && y[i] == (float)l->o->ignore)) take(&l->of_class[(int64_t)y[i]], first + i);
 }
 
 static halo_status keep_labelled(hl_cutter *c, int64_t sample, const gather *of_class)
@@ -89,13 +84,14 @@ static halo_status keep_labelled(hl_cutter *c, int64_t sample, const gather *of_
     return st;
 }
 
-static halo_status find_labelled(hl_cutter *c, int64_t sample, const int64_t n[3], const hl_labelled **out)
+static halo_status find_labelled(hl_cutter *c, int64_t sample, const hl_labelled **out)
 {
     gather *of_class;
     *out = hl_known_labelled(c->source->known, sample);
     if (*out) return HALO_OK;
     HL_TRY(hl_calloc(c->source->ctx, (size_t)c->o.classes, sizeof(*of_class), "labelled cells", &of_class));
-    halo_status st = look_at_slabs(c, sample, n, of_class);
+    look l = {.o = &c->o, .of_class = of_class};
+    halo_status st = hl_cutter_each_slab(c, sample, HL_SLABS_OF_TARGETS, gather_labelled, &l);
     if (st == HALO_OK) st = keep_labelled(c, sample, of_class);
     free(of_class);
     if (st == HALO_OK) *out = hl_known_labelled(c->source->known, sample);
@@ -116,7 +112,7 @@ static int64_t below(uint32_t r, int64_t n) { return (int64_t)((unsigned __int12
 static halo_status centre(hl_cutter *c, int64_t sample, const hl_random *r, const int64_t n[3], const int64_t ext[3], int64_t lo[3])
 {
     const hl_labelled *l;
-    HL_TRY(find_labelled(c, sample, n, &l));
+    HL_TRY(find_labelled(c, sample, &l));
     if (l->classes == 0) return HALO_OK;
     int64_t k = below(r->v[2], l->classes), cell = l->cell[l->first[k] + below(r->v[3], l->first[k + 1] - l->first[k])];
     const int64_t at[3] = {cell / (n[1] * n[2]), cell / n[2] % n[1], cell % n[2]};

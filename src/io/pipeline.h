@@ -19,6 +19,9 @@ bool hl_transform_by(hl_transform kind, hl_moments all, float *x, int64_t n);
 /* Index of the first value that is not finite, n when all are. */
 int64_t hl_first_nonfinite(const float *x, int64_t n);
 
+/* Makes *y the class number that it is: whole, one that the network knows or that does not count; what interpolation or scaling left a thousandth beside one is that one. False: it is none. */
+bool hl_take_class(const hl_loader_options *o, float *y);
+
 /*
  * In place over the n values of one sample; sums in double.
  *   log1p: x <- ln(1 + x)      over-mean: x <- x / mean(x)      z-score: x <- (x - mean(x)) / std(x), std

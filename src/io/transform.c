@@ -132,3 +132,12 @@ bool hl_log1p_lookup(halo_dtype type, const float *table, const void *x, float *
     *bad = hl_first_nonfinite(y, n);
     return *bad == n;
 }
+
+bool hl_take_class(const hl_loader_options *o, float *y)
+{
+    const float whole = rintf(*y) + 0.0f; /* -0 is 0 */
+    const bool known = (whole >= 0 && whole < (float)o->classes) || (o->ignores && whole == (float)o->ignore);
+    if (!known || !(fabsf(*y - whole) <= 1e-3f)) return false;
+    *y = whole;
+    return true;
+}

@@ -144,26 +144,22 @@ static halo_status take_plain(hl_cutter *c, int64_t sample, const int64_t lo[3],
     return hl_cutter_read(c, sample, &box, x, y);
 }
 
+static void widen(void *user, int64_t first, const float *x, int64_t n)
+{
+    float *range = user;
+    (void)first;
+    for (int64_t i = 0; i < n; i++) range[0] = fminf(range[0], x[i]), range[1] = fmaxf(range[1], x[i]);
+}
+
 /* Range of the whole sample. */
 static halo_status range_of(hl_cutter *c, int64_t sample, float range[2])
 {
-    hl_source *s = c->source;
-    hl_cells slab = {{0}, {0}};
-    int64_t n[3];
-    float *x, lo = INFINITY, hi = -INFINITY;
-    if (hl_known_range(s->known, sample, range)) return HALO_OK;
-    hl_source_extents(s, sample, n);
-    hl_next_slab(n, s->info.ext[0], &slab);
-    HL_TRY(hl_aligned(s->ctx, (size_t)(s->info.ext[0] * hl_cells_count(&slab)) * sizeof(*x), "a slab of a sample", &x));
-    halo_status st;
-    do {
-        st = hl_cutter_inside(c, sample, &slab, c->o.transforms, x);
-        for (int64_t i = 0; i < s->info.ext[0] * hl_cells_count(&slab) && st == HALO_OK; i++) lo = fminf(lo, x[i]), hi = fmaxf(hi, x[i]);
-    } while (st == HALO_OK && hl_next_slab(n, s->info.ext[0], &slab));
-    free(x);
-    range[0] = lo, range[1] = hi;
-    if (st == HALO_OK) hl_known_put_range(s->known, sample, range);
-    return st;
+    struct hl_known *known = c->source->known;
+    if (hl_known_range(known, sample, range)) return HALO_OK;
+    range[0] = INFINITY, range[1] = -INFINITY;
+    HL_TRY(hl_cutter_each_slab(c, sample, c->o.transforms, widen, range));
+    hl_known_put_range(known, sample, range);
+    return HALO_OK;
 }
 
 static halo_status change_values(hl_cutter *c, int64_t sample, double gamma, float *x, int64_t n)

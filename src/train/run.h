@@ -56,6 +56,7 @@ typedef struct hl_run {
     hl_team *team;    /* the ranks of it; NULL: a run that is only looked at, or the library's of one rank */
     struct halo_network *net;
     hl_source *source[HL_SPLITS];
+    int64_t universes; /* of data.train, where data.split cuts it; 0: not counted yet */
     hl_model *model;
     hl_program *train, *eval;
     char *plan_shared;        /* directory of measured choices of all runs; NULL: none, or not this rank's */

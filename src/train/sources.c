@@ -35,17 +35,24 @@ static const char *path_of(const hl_settings *set, hl_split split)
     return split == HL_TRAIN ? set->data.train : split == HL_VALIDATION ? set->data.validation : set->data.test;
 }
 
+static halo_status count_universes(hl_run *run, const hl_source_options *o)
+{
+    hl_source *whole;
+    HL_TRY(hl_source_open(run->ctx, o, &whole));
+    run->universes = whole->info.groups;
+    hl_source_close(whole);
+    return HALO_OK;
+}
+
 /* With data.split, the universes [first, first + count) of data.train that belong to a split; all of them otherwise. */
 static halo_status split_range(hl_run *run, hl_split split, hl_source_options *o, hl_array_options *array)
 {
     const hl_words *w = &run->set.data.split;
     double before = 0;
-    hl_source *whole;
     if (w->n == 0 || o->synthetic || *path_of(&run->set, split == HL_TRAIN ? HL_VALIDATION : split)) return HALO_OK;
     o->path = run->set.data.train;
-    HL_TRY(hl_source_open(run->ctx, o, &whole));
-    int64_t groups = whole->info.groups;
-    hl_source_close(whole);
+    if (run->universes == 0) HL_TRY(count_universes(run, o));
+    const int64_t groups = run->universes;
     array->hinted = array->same = true;
     for (int i = 0; i < (int)split && i < w->n; i++) before += strtod(w->word[i], NULL);
     double share = (int)split < w->n ? strtod(w->word[split], NULL) : 0;
