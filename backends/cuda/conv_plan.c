@@ -72,7 +72,7 @@ static void add(const halo_op_desc *d, const hl_conv_pieces *list, const char *n
 int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out)
 {
     hl_cuda_device *dev = hl_cuda(device);
-    hl_conv_pieces list;
+    hl_conv_pieces list = {0};
     int algorithm[HALO_MAX_CANDIDATES], asked = 0, n = 0;
     if (!hl_conv_fits(d)) return 0;
     if (hl_cuda_here(dev) == HALO_OK && hl_conv_pieces_make(dev, d, way->graph, &list) == HALO_OK) {
