@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ways.c -- the ways in which ranks with a device each sum gradients and exchange margins, on as many ranks as the launcher started, two of which count as a node: over all ranks, in the nodes with MPI between them,
- * by MPI from the device's memory, by MPI from the host's. Losses and gradients of each are those of the last one, all ranks hold equal bits, and where only the way of margins differs no bit differs.
+ * ways.c -- the ways in which ranks with a device each sum gradients and exchange margins, on as many ranks as the launcher started, two of which count as a node: in the nodes with MPI between
+ * them, by MPI from the device's memory, by MPI from the host's. Losses and gradients of each are those of the last one, all ranks hold equal bits, and where only the way of margins differs no bit
+ * differs.
  */
 #include "comm/comm.h"
 #include "halo/halo_mpi.h"
