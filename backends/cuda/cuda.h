@@ -101,6 +101,9 @@ halo_status hl_cuda_queue_follow(halo_device *dev, halo_queue *later, halo_queue
 halo_status hl_cuda_queue_done(halo_device *dev, halo_queue *queue, bool *all);
 cudaStream_t hl_cuda_stream(const hl_cuda_device *dev, const halo_queue *queue);
 
+/* limits.c: limits of halo_device_ops. */
+halo_status hl_cuda_limits(halo_device *dev, int64_t n, int repetitions, double *gemm_gflops, double *stream_gbs);
+
 /* link.c: link_id, link, link_sum, link_scatter, link_gather, link_move, unlink of halo_device_ops, with NCCL; ", NCCL 2.28.9", or nothing without. */
 halo_status hl_cuda_link_id(halo_device *dev, unsigned char id[HALO_LINK_ID]);
 halo_status hl_cuda_link(halo_device *dev, const unsigned char id[HALO_LINK_ID], int size, int rank, halo_link **link);

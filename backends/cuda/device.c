@@ -171,6 +171,7 @@ static const halo_device_ops device_ops = {
     .enter = enter,
     .leave = enter,
     .describe = describe,
+    .limits = hl_cuda_limits,
     .close = close_device,
     .record = hl_cuda_record_begin,
     .stop = hl_cuda_record_end,

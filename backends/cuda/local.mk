@@ -24,6 +24,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/groups.h \
 	backends/cuda/image.c \
 	backends/cuda/kernels.h \
+	backends/cuda/limits.c \
 	backends/cuda/linear.c \
 	backends/cuda/link.c \
 	backends/cuda/loss.c \

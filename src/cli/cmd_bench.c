@@ -92,6 +92,7 @@ static int print_json(hl_invocation *inv, const hl_run *run, const hl_bench *b)
     hl_json_number(&j, "stream_gbs", b->stream_gbs);
     hl_json_number(&j, "fraction_of_sgemm", b->fraction_of_sgemm);
     hl_json_int(&j, "peak_rss_bytes", (int64_t)b->peak_rss_bytes);
+    if (b->device_bytes > 0) hl_json_int(&j, "device_bytes", (int64_t)b->device_bytes);
     hl_json_number(&j, "flops_step", b->flops_step);
     communication_json(run, b, &j);
     hl_ops_json(run->train, b, &j);
@@ -154,7 +155,10 @@ static int print_text(hl_invocation *inv, const hl_run *run, const hl_bench *b)
         hl_str_addf(&t, "machine  sgemm %.1f GF/s, memory %.1f GB/s, %d threads: the step runs at %.2f of sgemm\n", b->sgemm_gflops,
                     b->stream_gbs, run->ctx->threads, b->fraction_of_sgemm);
     slow_ops(&t, run->train, info.ops, b);
-    hl_str_addf(&t, "memory   %s resident at most\n", memory);
+    hl_str_addf(&t, "memory   %s resident at most", memory);
+    hl_bytes_text((double)b->device_bytes, memory, sizeof(memory));
+    if (b->device_bytes > 0) hl_str_addf(&t, ", %s of the device", memory);
+    hl_str_add(&t, "\n");
     if (run->reducer)
         hl_str_addf(&t, "ranks    %d, %.2f samples/s; sums of gradients %.2f ms a step in %d group%s, %.2f ms exposed\n", run->ctx->ranks, b->samples_per_second,
                     b->comm_seconds * 1e3, hl_reducer_groups(run->reducer), HL_S(hl_reducer_groups(run->reducer)), b->comm_exposed_seconds * 1e3);

@@ -76,6 +76,15 @@ static halo_status limits(hl_run *run, hl_bench *b)
     return HALO_OK;
 }
 
+/* Steps take no memory, so what is taken after them was taken at most. */
+static size_t memory_of_device(const hl_run *run)
+{
+    halo_device_info info = {.name = ""};
+    if (run->dev->ops->mpi_pointer) return 0; /* it is the host's */
+    run->dev->ops->describe(run->dev, &info);
+    return info.memory_total - info.memory_free;
+}
+
 /* Of a step, on the slowest rank. */
 static halo_status communication(hl_run *run, const hl_bench_options *o, hl_bench *b)
 {
@@ -104,6 +113,7 @@ halo_status hl_bench_step(hl_run *run, const hl_bench_options *options, hl_bench
     hl_reset_peak_rss(); /* the step's own peak, not that of measuring the machine */
     HL_GOTO(st, time_steps(run, &f, options, seconds), free_seconds);
     b.peak_rss_bytes = hl_peak_rss_bytes();
+    b.device_bytes = memory_of_device(run);
     if (!options->steps_only) HL_GOTO(st, limits(run, &b), free_seconds);
     qsort(seconds, (size_t)options->steps, sizeof(double), by_value);
     hl_program_info_get(run->train, &info);

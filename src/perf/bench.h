@@ -20,6 +20,7 @@ typedef struct hl_bench {
     double sgemm_gflops, stream_gbs; /* NaN where the device cannot tell */
     double fraction_of_sgemm;
     size_t peak_rss_bytes;
+    size_t device_bytes; /* of a device's own memory that are taken, its libraries' and other processes' among them; 0 where it has none */
     double flops_step; /* of a rank */
     /* several ranks: times of the slowest, of a step */
     double samples_per_second;   /* of all */
