@@ -17,6 +17,11 @@ TESTS += tests/backend/update.test
 TESTS_FAST += tests/backend/update.test
 tests_backend_update_test_SOURCES = tests/backend/update.c
 
+check_PROGRAMS += tests/backend/queues.test
+TESTS += tests/backend/queues.test
+TESTS_FAST += tests/backend/queues.test
+tests_backend_queues_test_SOURCES = tests/backend/queues.c
+
 check_PROGRAMS += tests/backend/onnx.test
 TESTS += tests/backend/onnx.test
 TESTS_FAST += tests/backend/onnx.test
