@@ -18,7 +18,7 @@ static halo_status settings_of_checkpoint(hl_invocation *inv, const char *path, 
     free(network);
     halo_status st = hl_settings_parse(inv->ctx, path, text, set);
     free(text);
-    return st == HALO_OK ? hl_settings_override(inv->ctx, inv->args - 1, inv->arg + 1, set) : st;
+    return st == HALO_OK ? hl_settings_override(inv->ctx, inv->args - 1, inv->arg + 1, false, set) : st;
 }
 
 static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **checkpoint)
@@ -30,7 +30,7 @@ static halo_status load_settings(hl_invocation *inv, hl_settings *set, char **ch
         HL_TRY(hl_path_join(inv->ctx, config, "config.yaml", &path));
         halo_status st = hl_config_defaults(inv->ctx, hl_settings_keys(), set);
         if (st == HALO_OK) st = hl_config_load(inv->ctx, hl_settings_keys(), set, path);
-        if (st == HALO_OK) st = hl_settings_override(inv->ctx, inv->args - 1, inv->arg + 1, set); /* which tells of these keys only: of the others the run was told */
+        if (st == HALO_OK) st = hl_settings_override(inv->ctx, inv->args - 1, inv->arg + 1, true, set); /* which tells of these keys only: of the others the run was told */
         free(path);
         if (st == HALO_OK && strlen(config) >= sizeof(set->output)) st = hl_fail(inv->ctx, HALO_ERR_USAGE, "the path '%.100s...' is too long", config);
         if (st == HALO_OK) memcpy(set->output, config, strlen(config) + 1); /* it may have been moved since */

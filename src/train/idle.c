@@ -26,6 +26,7 @@ static const struct rule {
     {"padding|batch_norm|dropout|upsampling", "network", ZOO, true}, /* which would be another network than the one that was meant */
     {"batch_norm|dropout", "network", "!unet3d", false},
     {"init.skip", "init.from", "!none", false},
+    {"plan_cache", "plan", "measure", false},
     {"winograd|cpu.*", "backend", "auto|cpu", false},
     {"cuda.*", "backend", "auto|cuda", false},
     {"data.train|data.validation|data.test|data.split|data.folds.*|data.format|data.crop|data.spacing|data.x.*|data.y.*|data.targets.*|data.scan_*|data.detector_*|data.unit_dose", "data.synthetic", "false", false},
@@ -96,35 +97,35 @@ static bool same(const hl_key *key, const hl_settings *a, const hl_settings *b)
     return equal;
 }
 
-static halo_status tell(halo_context *ctx, const struct rule *r, hl_keys keys, size_t i, const char *why)
+static halo_status tell(halo_context *ctx, hl_keys keys, size_t i, bool refuse, const char *why)
 {
     hl_str text = {0};
     halo_status st = HALO_OK;
     if (keys.where) hl_where_add(&keys.where[i], &text);
     hl_str_addf(&text, "'%s' has no use: %s", keys.key[i].name, why);
-    if (r->refuse) st = hl_fail(ctx, HALO_ERR_USAGE, "%s", text.s ? text.s : "");
+    if (refuse) st = hl_fail(ctx, HALO_ERR_USAGE, "%s", text.s ? text.s : "");
     else if (keys.where && keys.where[i].name && ctx->rank == 0) HL_WARN(ctx, "%s", text.s ? text.s : "");
     hl_str_free(&text);
     return st;
 }
 
-static halo_status check_rule(halo_context *ctx, const struct rule *r, hl_keys keys, const hl_settings *s, const hl_settings *defaults)
+static halo_status check_rule(halo_context *ctx, const struct rule *r, hl_keys keys, const hl_settings *s, const hl_settings *defaults, bool refuse)
 {
     hl_str why = {0};
     bool has;
     halo_status st = has_need(ctx, r, keys, s, &has, &why);
     for (size_t i = 0; i < keys.n && st == HALO_OK && !has; i++)
-        if (matches(r->keys, keys.key[i].name) && !same(&keys.key[i], s, defaults)) st = tell(ctx, r, keys, i, why.s);
+        if (matches(r->keys, keys.key[i].name) && !same(&keys.key[i], s, defaults)) st = tell(ctx, keys, i, refuse && r->refuse, why.s);
     hl_str_free(&why);
     return st;
 }
 
-halo_status hl_settings_check_idle(halo_context *ctx, hl_keys keys, const hl_settings *s)
+halo_status hl_settings_check_idle(halo_context *ctx, hl_keys keys, const hl_settings *s, bool refuse)
 {
     hl_settings *defaults;
     HL_TRY(hl_calloc(ctx, 1, sizeof(*defaults), "settings", &defaults));
     halo_status st = hl_config_defaults(ctx, keys, defaults);
-    for (size_t i = 0; i < HL_COUNT(rules) && st == HALO_OK; i++) st = check_rule(ctx, &rules[i], keys, s, defaults);
+    for (size_t i = 0; i < HL_COUNT(rules) && st == HALO_OK; i++) st = check_rule(ctx, &rules[i], keys, s, defaults, refuse);
     free(defaults);
     return st;
 }

@@ -432,17 +432,17 @@ static halo_status load_file(halo_context *ctx, hl_keys keys, const char *config
     return st;
 }
 
-static halo_status override_all(halo_context *ctx, hl_keys keys, int overrides, char *const *override, hl_settings *s)
+static halo_status override_all(halo_context *ctx, hl_keys keys, int overrides, char *const *override, bool together, hl_settings *s)
 {
     for (int i = 0; i < overrides; i++) HL_TRY(hl_config_override(ctx, keys, s, override[i]));
-    HL_TRY(check_together(ctx, s));
-    return hl_settings_check_idle(ctx, keys, s);
+    if (together) HL_TRY(check_together(ctx, s));
+    return hl_settings_check_idle(ctx, keys, s, together);
 }
 
-halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, hl_settings *s)
+halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, bool together, hl_settings *s)
 {
     hl_where where[HL_COUNT(table)] = {{NULL, 0}};
-    return override_all(ctx, (hl_keys){.key = table, .n = HL_COUNT(table), .where = where}, overrides, override, s);
+    return override_all(ctx, (hl_keys){.key = table, .n = HL_COUNT(table), .where = where}, overrides, override, together, s);
 }
 
 halo_status hl_settings_load(halo_context *ctx, const char *config, int overrides, char *const *override, hl_settings *out)
@@ -460,7 +460,7 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
         st = hl_fail(ctx, HALO_ERR_USAGE, "'%.200s' is neither a file nor a network of the zoo; 'halo help networks' lists them", config);
         goto free_settings;
     }
-    HL_GOTO(st, override_all(ctx, keys, overrides, override, s), free_settings);
+    HL_GOTO(st, override_all(ctx, keys, overrides, override, true, s), free_settings);
     *out = *s;
 free_settings:
     free(s);

@@ -141,8 +141,8 @@ void hl_settings_set_zscore(hl_settings *s, double mean, double std);
 
 /* Whether class_weights are weights: part of hl_settings_load. */
 halo_status hl_settings_check_classes(halo_context *ctx, const hl_settings *s);
-/* Whether all that is set is of use, as other keys are: part of hl_settings_load (idle.c). Warnings only of keys that keys.where knows. */
-halo_status hl_settings_check_idle(halo_context *ctx, hl_keys keys, const hl_settings *s);
+/* Whether all that is set is of use, as other keys are: part of hl_settings_load (idle.c). Warnings only of keys that keys.where knows; refuse: errors where the keys contradict each other. */
+halo_status hl_settings_check_idle(halo_context *ctx, hl_keys keys, const hl_settings *s, bool refuse);
 
 hl_keys hl_settings_keys(void);
 
@@ -152,8 +152,8 @@ halo_status hl_settings_load(halo_context *ctx, const char *config, int override
 /* Defaults, then the text of a configuration, as checkpoints carry it; `name` is what errors call it. */
 halo_status hl_settings_parse(halo_context *ctx, const char *name, const char *text, hl_settings *out);
 
-/* Each key=value over settings that were parsed, and the checks of hl_settings_load. */
-halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, hl_settings *s);
+/* Each key=value over settings that were parsed; together: and the checks of hl_settings_load, else warnings at most. */
+halo_status hl_settings_override(halo_context *ctx, int overrides, char *const *override, bool together, hl_settings *s);
 
 /* Whether the zoo has a network of this name. */
 bool hl_is_zoo_name(const char *name);

@@ -31,7 +31,7 @@ static halo_status set_classes(halo_context *ctx, const halo_trainer_options *o,
     if (o->ignore && o->ignore_label < 0) return hl_fail(ctx, HALO_ERR_USAGE, "halo_trainer_options: 'ignore_label' is %" PRId64 ", must be 0 or more", o->ignore_label);
     for (int k = 0; k < set->class_weights.n; k++) snprintf(set->class_weights.word[k], HL_WORD_MAX, "%.17g", o->class_weights[k]);
     HL_TRY(hl_settings_check_classes(ctx, set));
-    return hl_settings_check_idle(ctx, hl_settings_keys(), set);
+    return hl_settings_check_idle(ctx, hl_settings_keys(), set, true);
 }
 
 /* The same settings in the words of a configuration, so that a checkpoint tells what made it. */
