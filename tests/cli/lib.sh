@@ -2,6 +2,7 @@
 # lib.sh -- TAP for shell tests of the program; sourced, with the test's name in $1: work goes on in a directory of its own.
 #   run COMMAND...          output in out, err; its code in $code
 #   ok SENTENCE TEST...     a claim: the test's exit status
+#   losses LOG, all_losses LOG   those of its steps; of its steps and validations
 #   fails CODE TEXT NAME COMMAND...   the program refuses with that code and that text, once
 set -u
 dir=$PWD/$1.dir
@@ -43,6 +44,9 @@ skip() {
 
 # json FILE KEY: the first value of "KEY" in an object
 json() { sed -n "s/.*\"$2\": \\(\"[^\"]*\"\\|[^,}]*\\).*/\\1/p" "$1" | head -n 1; }
+
+losses() { sed -n 's/.*"event": "step".*"loss": \([^,]*\),.*/\1/p' "$1"; }
+all_losses() { sed -n 's/.*"event": "\(step\|validation\)".*"loss": \([^,]*\),.*/\2/p' "$1"; }
 
 finish() {
     echo "1..$count"
