@@ -8,7 +8,7 @@
  *
  * (the hierarchical allreduce of Sergeev & Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018, and of Kurth et al., "Exascale deep learning for climate
  * analytics", 2018). A node sends 2 (M - 1) / M n elements through its network, its ranks each their part at once. Slices are equal and begin where loads are aligned; what is left
- * behind them, fewer than L times UNIT elements, is summed in the node as it is and goes with the last rank's slice, whose sum the others get by adding zeros to it.
+ * behind them, fewer than L times UNIT bytes, is summed in the node as it is and goes with the last rank's slice, whose sum the others get by adding zeros to it.
  *
  * Slices leave the device as backward goes on; the host learns of each by a queue that follows its copy. MPI's sums come in the reducer's order, and gathers, after all slices
  * have left, in that in which these did: so all ranks of a node call the same in the same order. All nodes hold equal bits since the reducer's ranks do.
@@ -77,7 +77,7 @@ halo_status hl_program_share_sums(hl_program *p, hl_reducer_options *o, hl_gradi
     for (int g = 0; g < o->groups; g++) {
         const hl_group *d = &o->group[g];
         s->share[g] = share_of(l, gradient[d->first].lo, gradient[d->last - 1].hi, UNIT / size, at);
-        at += hl_round_up(s->share[g].n + 1, PAGE / size);
+        at += hl_round_up(s->share[g].n + 1, PAGE / size); /* a page of its own: what one group does with it says nothing of another */
         place(gradient, d, &s->share[g]);
     }
     HL_TRY(p->dev->ops->pin(p->dev, (size_t)(at * size), (void **)&s->host));
