@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of io
-noinst_HEADERS += tests/io/iotest.h tests/io/manifest.h
+noinst_HEADERS += tests/io/iotest.h tests/io/layouts.h tests/io/manifest.h
 
-check_PROGRAMS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/public_hdf5.test tests/io/huge.test
-TESTS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/public_hdf5.test tests/io/huge.test
-TESTS_FAST += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test
+check_PROGRAMS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/refused.test tests/io/public_hdf5.test tests/io/huge.test
+TESTS += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/refused.test tests/io/public_hdf5.test tests/io/huge.test
+TESTS_FAST += tests/io/sampling.test tests/io/loader.test tests/io/cells.test tests/io/ckpt.test tests/io/h5.test tests/io/sources.test tests/io/refused.test
 tests_io_sampling_test_SOURCES = tests/io/sampling.c
 tests_io_loader_test_SOURCES = tests/io/loader.c
 tests_io_cells_test_SOURCES = tests/io/cells.c
@@ -12,6 +12,7 @@ tests_io_ckpt_test_SOURCES = tests/io/ckpt.c
 tests_io_h5_test_SOURCES = tests/io/h5.c
 tests_io_public_hdf5_test_SOURCES = tests/io/public_hdf5.c
 tests_io_sources_test_SOURCES = tests/io/sources.c
+tests_io_refused_test_SOURCES = tests/io/refused.c
 tests_io_huge_test_SOURCES = tests/io/huge.c
 
 # Samples that a device prepares

@@ -1,114 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources: both data layouts as files have them, sub-volumes, groups, targets and their ranges, synthetic
- * data; and what bad input gets. */
-#include "tests/io/iotest.h"
+/* sources.c -- both data layouts as files have them: sub-volumes, groups, targets and their ranges; synthetic data. What bad files get is in refused.c. */
+#include "tests/io/layouts.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/h5out.h"
-#include "io/io.h"
 #include "io/universe.h"
-#include "io/writer.h"
-
-static hl_source *open_source(halo_context *ctx, hl_source_options o)
-{
-    hl_source *s = NULL;
-    MUST(hl_source_open(ctx, &o, &s));
-    return s;
-}
-
-static halo_status refused(halo_context *ctx, hl_source_options o)
-{
-    hl_source *s = NULL;
-    halo_status st = hl_source_open(ctx, &o, &s);
-    if (st == HALO_OK) hl_source_close(s);
-    return st;
-}
-
-/* ------------------------------------------------------------------------------------------ CosmoUniverse */
-
-enum { U = 4, N = 8, C = 4 }; /* universes, cells a side, redshifts */
-
-static int count_at(int u, int d, int h, int w, int c)
-{
-    return (((u * N + d) * N + h) * N + w) * C + c;
-}
-
-typedef struct universe_form { /* what a file has beside full and unitPar */
-    hid_t type;
-    bool chunked, names, physical, limits;
-    int targets;
-} universe_form;
-
-static void put_array(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t p,
-                      hid_t memory, const void *data)
-{
-    hid_t space = H5Screate_simple(rank, dim, NULL),
-          set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
-    if (set < 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
-        tap_bail("HDF5 cannot write '%s'", name);
-    H5Dclose(set);
-    H5Sclose(space);
-}
-
-static void put_attr(hid_t file, const char *object, const char *name, hsize_t n, const double *v)
-{
-    hid_t space = H5Screate_simple(1, &n, NULL),
-          a = H5Acreate_by_name(file, object, name, H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT,
-                                H5P_DEFAULT);
-    H5Awrite(a, H5T_NATIVE_DOUBLE, v);
-    H5Aclose(a);
-    H5Sclose(space);
-}
-
-static float unit_of(int u, int t)
-{
-    return (float)(u - 1.5) / 2 * (t % 2 ? -1.0f : 1.0f);
-}
-
-/* By HDF5's own calls, as the published files were made by others. */
-static void write_universe(const char *path, int u, const universe_form *f)
-{
-    static int v[N * N * N * C];
-    float unit[8];
-    double physical[8], low[8], high[8];
-    const char *name[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    for (int i = 0; i < N * N * N * C; i++) v[i] = count_at(u, 0, 0, 0, 0) + i;
-    for (int t = 0; t < f->targets; t++) {
-        unit[t] = unit_of(u, t);
-        low[t] = 10 * t;
-        high[t] = 10 * t + 4;
-        physical[t] = 10 * t + 2 + 2 * (double)unit[t];
-    }
-    hsize_t dim[4] = {N, N, N, C}, targets = (hsize_t)f->targets;
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), p = H5Pcreate(H5P_DATASET_CREATE),
-          text = H5Tcopy(H5T_C_S1);
-    H5Tset_size(text, H5T_VARIABLE);
-    if (f->chunked) {
-        H5Pset_chunk(p, 4, (hsize_t[]){4, 3, 8, 4});
-        H5Pset_deflate(p, 1);
-    }
-    put_array(file, "full", f->type, 4, dim, p, H5T_NATIVE_INT, v);
-    put_array(file, "unitPar", H5T_IEEE_F32LE, 1, &targets, H5P_DEFAULT, H5T_NATIVE_FLOAT, unit);
-    if (f->names) put_array(file, "namePar", text, 1, &targets, H5P_DEFAULT, text, name);
-    if (f->physical)
-        put_array(file, "physPar", H5T_IEEE_F64LE, 1, &targets, H5P_DEFAULT, H5T_NATIVE_DOUBLE, physical);
-    if (f->limits)
-        put_attr(file, "unitPar", "low", targets, low), put_attr(file, "unitPar", "high", targets, high);
-    H5Tclose(text), H5Pclose(p), H5Fclose(file);
-}
-
-static const char *write_universes(const char *dir, const universe_form *f)
-{
-    static char path[1024];
-    snprintf(path, sizeof(path), "%s", in_dir(dir));
-    mkdir(path, 0777);
-    for (int u = 0; u < U; u++) {
-        char file[1100];
-        snprintf(file, sizeof(file), "%s/ics_%d.hdf5", path, u);
-        write_universe(file, u, f);
-    }
-    return path;
-}
 
 static void crops(halo_context *ctx, const universe_form *f, const char *dir)
 {
@@ -216,48 +111,6 @@ static void from_our_writer(halo_context *ctx)
 
 /* ------------------------------------------------------------------------------------------ halo's layout */
 
-static void fill(void *x, halo_dtype type, int sample, int cells)
-{
-    for (int i = 0; i < cells; i++) {
-        int v = (sample * 31 + i * 7) % 251;
-        if (type == HALO_U8)
-            ((uint8_t *)x)[i] = (uint8_t)v;
-        else if (type == HALO_I16)
-            ((int16_t *)x)[i] = (int16_t)(v - 100);
-        else if (type == HALO_I32)
-            ((int32_t *)x)[i] = v * 100000;
-        else if (type == HALO_F32)
-            ((float *)x)[i] = (float)v / 3;
-        else
-            ((double *)x)[i] = (double)v / 3;
-    }
-}
-
-static void write_halo(halo_context *ctx, const char *path, halo_dtype type, int samples, int first,
-                       int level, const hl_target *target, bool grouped)
-{
-    hl_writer *w = NULL;
-    char x[2 * 60 * 8];
-    MUST(hl_writer_create(ctx, path,
-                          &(hl_writer_options){.ext = {2, 3, 4, 5},
-                                               .dtype = type,
-                                               .targets = 2,
-                                               .target = target,
-                                               .periodic = true,
-                                               .level = level},
-                          &w));
-    for (int i = 0; i < samples; i++) {
-        fill(x, type, first + i, 120);
-        MUST(hl_writer_add(w, x, (float[]){(float)(first + i), (float)-i},
-                           grouped ? 1000 - (first + i) / 2 * 10 : -1));
-    }
-    MUST(hl_writer_close(w, true));
-}
-
-static const hl_target two_targets[2] = {
-    {.name = "mass", .low = 1, .high = 2, .mean = NAN, .std = NAN},
-    {.name = "radius of it", .low = -5, .high = 5, .mean = NAN, .std = NAN}};
-
 static void types(halo_context *ctx)
 {
     const halo_dtype type[] = {HALO_U8, HALO_I16, HALO_I32, HALO_F32, HALO_F64};
@@ -337,23 +190,6 @@ static void no_targets(halo_context *ctx)
            "a file that is given up leaves nothing");
 }
 
-/* Ranges that cannot be turned into physical units. */
-static void bad_ranges(halo_context *ctx)
-{
-    static const hl_target target[2] = {{.name = "a", .low = 3, .high = 3, .mean = NAN, .std = NAN},
-                                        {.name = "b", .low = NAN, .high = NAN, .mean = 1, .std = 0}};
-    for (int k = 0; k < 2; k++) {
-        hl_writer *w = NULL;
-        float x[8] = {0};
-        MUST(hl_writer_create(ctx, in_dir("range.h5"),
-                              &(hl_writer_options){.ext = {1, 2, 2, 2}, .dtype = HALO_F32, .targets = 1, .target = &target[k]}, &w));
-        MUST(hl_writer_add(w, x, x, -1));
-        MUST(hl_writer_close(w, true));
-        fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("range.h5")}), HALO_ERR_FORMAT, "range.h5",
-                   k ? "deviation of target 'b' is 0" : "target 'a' is 3 to 3", "a range of no width");
-    }
-}
-
 /* Class numbers of voxels: each class is there, and where it is higher the volume is. */
 static void synthetic_classes(halo_context *ctx)
 {
@@ -428,145 +264,6 @@ static void synthetic(halo_context *ctx)
 
 /* ---------------------------------------------------------------------------------------------- bad input */
 
-static void bad_universes(halo_context *ctx)
-{
-    universe_form f = {.type = H5T_STD_I16LE, .targets = 4};
-    char dir[1024];
-    snprintf(dir, sizeof(dir), "%s", write_universes("bad", &f));
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .outputs = 3}), HALO_ERR_SHAPE, "4 targets",
-               "3 outputs", "targets that do not match the network");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .size = {4, 4, 4}}), HALO_ERR_SHAPE,
-               "[8, 8, 8, 4] int16", "expects [4, 4, 4]", "another size");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .channels = 5}), HALO_ERR_SHAPE,
-               "4 channels", "expects 5", "too few channels");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .crop = {16, 16, 16}}), HALO_ERR_SHAPE,
-               "[16, 16, 16]", "[8, 8, 8]", "a crop larger than the box");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .group_first = 3, .group_count = 2}),
-               HALO_ERR_USAGE, "4 universes", "2 from", "universes that are not there");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir, .format = "cosmouniverses"}),
-               HALO_ERR_USAGE, "'cosmouniverses'", "did you mean 'cosmouniverse'", "an unknown format");
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("nowhere")}), HALO_ERR_IO, "nowhere",
-               "No such file", "a path that is not there");
-    fails_with(ctx, refused(ctx, (hl_source_options){0}), HALO_ERR_USAGE, "no data", "path",
-               "no path at all");
-    mkdir(in_dir("empty"), 0777);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("empty")}), HALO_ERR_IO, "no *.hdf5",
-               "empty", "an empty directory");
-
-    char victim[1100];
-    snprintf(victim, sizeof(victim), "%s/ics_2.hdf5", dir);
-    universe_form other = {.type = H5T_IEEE_F32LE, .targets = 4};
-    write_universe(victim, 2, &other);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE,
-               "ics_2.hdf5': dataset 'full' is [8, 8, 8, 4] float32", "expected [8, 8, 8, 4] int16",
-               "one file of another type");
-    other.type = H5T_STD_I16LE;
-    other.targets = 3;
-    write_universe(victim, 2, &other);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_SHAPE, "ics_2.hdf5",
-               "'unitPar' is [3] float32, expected 4", "one with fewer targets");
-    struct stat st;
-    stat(victim, &st);
-    truncate(victim, st.st_size / 2);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5",
-               "truncated", "one truncated, met at the start");
-    unlink(victim);
-    MUST(hl_file_write(ctx, victim, "<html>404</html>", 16));
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = dir}), HALO_ERR_FORMAT, "ics_2.hdf5",
-               "not an HDF5 file", "one that is a web page");
-}
-
-static void put_plain(const char *path, const char *name, hid_t type, int rank, const hsize_t *dim,
-                      hid_t memory, const void *data, bool create)
-{
-    hid_t file = create ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)
-                        : H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    put_array(file, name, type, rank, dim, H5P_DEFAULT, memory, data);
-    H5Fclose(file);
-}
-
-static void bad_halo(halo_context *ctx)
-{
-    const char *path = in_dir("wrong.h5");
-    static float zeros[64];
-    float y[4] = {0, 0, NAN, 0};
-    char text[16] = "abcdefgh";
-    const hsize_t four[4] = {1, 2, 3, 4}, five[5] = {2, 1, 2, 3, 4}, rows[2] = {2, 2}, short_rows[2] = {1, 2},
-                  eight = 8;
-    put_plain(path, "x", H5T_IEEE_F32LE, 4, four, H5T_NATIVE_FLOAT, zeros, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE,
-               "'x' is [1, 2, 3, 4] float32", "5 dimensions [n, c, d, h, w]", "a dataset of the wrong rank");
-    put_plain(path, "x", H5T_C_S1, 1, &eight, H5T_C_S1, text, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5",
-               "strings, not numbers", "a dataset of the wrong type");
-    put_plain(path, "volume", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, "wrong.h5",
-               "neither 'full'", "an HDF5 file of no known layout");
-    put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
-    put_plain(path, "y", H5T_IEEE_F32LE, 2, short_rows, H5T_NATIVE_FLOAT, y, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_SHAPE, "'y' is [1, 2]",
-               "expected [2, targets]", "targets for fewer samples");
-    put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
-    put_plain(path, "y", H5T_IEEE_F64BE, 2, rows, H5T_NATIVE_FLOAT, y, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_NONFINITE, "sample 1",
-               "'target_0' is not finite", "a NaN among the targets");
-    mkdir(in_dir("mixed"), 0777);
-    hl_target swapped[2] = {two_targets[1], two_targets[0]};
-    write_halo(ctx, in_dir("mixed/a.h5"), HALO_U8, 2, 0, 0, two_targets, false);
-    write_halo(ctx, in_dir("mixed/b.h5"), HALO_U8, 2, 0, 0, swapped, false);
-    fails_with(ctx, refused(ctx, (hl_source_options){.path = in_dir("mixed")}), HALO_ERR_FORMAT, "b.h5",
-               "target 0 is 'radius of it', expected 'mass'", "files whose targets differ");
-}
-
-static void put_names(hid_t file, const char *a, const char *b)
-{
-    const char *name[2] = {a, b};
-    hsize_t two = 2;
-    hid_t text = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &two, NULL);
-    H5Tset_size(text, H5T_VARIABLE);
-    hid_t at = H5Acreate_by_name(file, "y", "names", text, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    H5Awrite(at, text, name);
-    H5Aclose(at), H5Sclose(space), H5Tclose(text);
-}
-
-/* Attributes of y that would give wrong physical units, or none, without a word. */
-static void bad_attributes(halo_context *ctx)
-{
-    static const struct {
-        const char *attr[4];
-        double value[4][2];
-        const char *first, *second; /* names */
-        const char *about, *why, *what;
-    } bad[] = {
-        {{"low", "high"}, {{NAN, 1}, {2, 3}}, "a", "b", "attribute 'low' of 'y'", "target 'a', must be finite", "a low that is NaN"},
-        {{"low", "high"}, {{0, 0}, {1, INFINITY}}, "a", "b", "attribute 'high' of 'y'", "target 'b', must be finite", "an infinite high"},
-        {{"mean", "std"}, {{0, 0}, {INFINITY, 1}}, "a", "b", "attribute 'std' of 'y'", "must be finite", "an infinite std"},
-        {{"low"}, {{0, 1}}, "a", "b", "'y' has an attribute 'low'", "no 'high'", "low without high"},
-        {{"high"}, {{0, 1}}, "a", "b", "'y' has an attribute 'high'", "no 'low'", "high without low"},
-        {{"mean"}, {{0, 1}}, "a", "b", "'y' has an attribute 'mean'", "no 'std'", "mean without std"},
-        {{"std"}, {{1, 1}}, "a", "b", "'y' has an attribute 'std'", "no 'mean'", "std without mean"},
-        {{"low", "high", "mean", "std"}, {{0, 0}, {1, 1}, {0, 0}, {1, 1}}, "a", "b", "'low' and 'high' and 'mean' and 'std'",
-         "only one pair", "two meanings at once"},
-        {{"names"}, {{1, 2}}, NULL, NULL, "attribute 'names' of 'y'", "no strings", "names that are numbers"},
-        {{NULL}, {{0}}, "a", "a", "attribute 'names' of 'y'", "both 'a'", "two targets of one name"},
-        {{NULL}, {{0}}, "a", "b\nc", "attribute 'names' of 'y'", "target 1 has a control character (10)", "a name of two lines"},
-        {{NULL}, {{0}}, "a\x7f", "b", "attribute 'names' of 'y'", "target 0 has a control character (127)", "a name with DEL"},
-    };
-    const char *path = in_dir("attributes.h5");
-    static float zeros[64];
-    const hsize_t five[5] = {2, 1, 2, 3, 4}, rows[2] = {2, 2};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        put_plain(path, "x", H5T_IEEE_F32LE, 5, five, H5T_NATIVE_FLOAT, zeros, true);
-        put_plain(path, "y", H5T_IEEE_F32LE, 2, rows, H5T_NATIVE_FLOAT, zeros, false);
-        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-        for (int k = 0; k < 4 && bad[i].attr[k]; k++) put_attr(file, "y", bad[i].attr[k], 2, bad[i].value[k]);
-        if (bad[i].first) put_names(file, bad[i].first, bad[i].second);
-        H5Fclose(file);
-        fails_with(ctx, refused(ctx, (hl_source_options){.path = path}), HALO_ERR_FORMAT, bad[i].about, bad[i].why, bad[i].what);
-        tap_ok(strstr(halo_error_message(ctx), "attributes.h5") != NULL, "and the message names the file");
-    }
-}
-
 static void inspection(halo_context *ctx)
 {
     hl_str text = {0};
@@ -601,12 +298,8 @@ int main(void)
     types(ctx);
     several_files(ctx);
     no_targets(ctx);
-    bad_ranges(ctx);
     synthetic(ctx);
     synthetic_classes(ctx);
-    bad_universes(ctx);
-    bad_halo(ctx);
-    bad_attributes(ctx);
     inspection(ctx);
     return iotest_end(ctx);
 }
