@@ -53,17 +53,33 @@ static halo_status one_step(hl_run *run, const feed *f, double *seconds)
     return HALO_OK;
 }
 
-static halo_status time_steps(hl_run *run, const feed *f, const hl_bench_options *o, double *seconds)
+static halo_status steps_of(hl_run *run, const feed *f, int n, double *seconds)
 {
     double ignored;
-    for (int i = 0; i < o->warmup; i++) HL_TRY(one_step(run, f, &ignored));
+    for (int i = 0; i < n; i++) HL_TRY(one_step(run, f, seconds ? &seconds[i] : &ignored));
+    return HALO_OK;
+}
+
+static halo_status time_operations(hl_run *run, const feed *f, const hl_bench_options *o, double *seconds)
+{
+    HL_TRY(hl_program_time(run->train, true));
+    halo_status st = steps_of(run, f, o->steps, seconds);
+    hl_program_time(run->train, false);
+    return st;
+}
+
+/* A device that works on its own and replays recordings of steps does neither while it is asked for the time of each operation: these steps are others than those
+ * whose time counts. The first of them makes no recording, the second one does. */
+static halo_status time_steps(hl_run *run, const feed *f, const hl_bench_options *o, double *seconds)
+{
+    const bool apart = run->dev->ops->record && !o->trace;
+    HL_TRY(steps_of(run, f, o->warmup, NULL));
+    if (apart) HL_TRY(time_operations(run, f, o, NULL));
+    if (apart) HL_TRY(steps_of(run, f, 2, NULL));
     if (run->reducer) hl_reducer_stats_reset(run->reducer);
     hl_program_merge_seconds(run->train, true);
     if (o->trace) HL_TRY(hl_trace_start(run->ctx));
-    hl_program_time(run->train, true);
-    for (int i = 0; i < o->steps; i++) HL_TRY(one_step(run, f, &seconds[i]));
-    hl_program_time(run->train, false);
-    return HALO_OK;
+    return apart ? steps_of(run, f, o->steps, seconds) : time_operations(run, f, o, seconds);
 }
 
 static halo_status limits(hl_run *run, hl_bench *b)
