@@ -118,9 +118,9 @@ static halo_status make_stages(hl_program *p, const hl_transfer *t, hl_passage *
     double stages = w->stages;
     HL_TRY(hl_comm_max(p->opt.team->group, &stages, 1));
     w->stages = (int)stages;
-    HL_TRY(hl_calloc(p->ctx, (size_t)w->stages + 1, sizeof(*w->by_mpi), "an exchange between devices", &w->by_mpi));
+    HL_AGREE(p->opt.team->group, hl_calloc(p->ctx, (size_t)w->stages + 1, sizeof(*w->by_mpi), "an exchange between devices", &w->by_mpi));
     for (int stage = 0; stage < w->stages; stage++) HL_TRY(make_stage(p, t, w, stage));
-    return p->dev->ops->queue(p->dev, &w->packed);
+    return hl_agree(p->opt.team->group, p->dev->ops->queue(p->dev, &w->packed));
 }
 
 halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_message *message, int n, halo_link *link, hl_passage **out)
@@ -129,6 +129,7 @@ halo_status hl_passage_make(hl_program *p, const hl_transfer *t, const hl_messag
     HL_TRY(hl_calloc(p->ctx, 1, sizeof(*w), "an exchange between devices", &w));
     w->link = link;
     halo_status st = fill(p, t, message, n, w);
+    if (!link) st = hl_agree(p->opt.team->group, st);
     if (st == HALO_OK && !link) st = make_stages(p, t, w);
     if (st != HALO_OK)
         hl_passage_free(p, w);
