@@ -6,9 +6,7 @@
  * them that is its own by the block algebra. So every rank makes the same number of steps whatever the sizes.
  * Evaluation fills the last batch with samples of weight 0.
  *
- * Of each sample it reads the cells that it is asked for. Those of a turned and shifted sample are cells of the sample
- * in the file (cells.h): these are read, and turned. Patches are drawn here, and their cells read and transformed by a cutter (cutter.h); the list that is shuffled has each sample as often as
- * it gives patches.
+ * What is done to each of them is loading.c's. The list that is shuffled has each sample as often as it gives patches.
  *
  * The ring has prefetch + 1 slots: one that the consumer holds, one being filled, the rest ready. A slot is
  * in one state at a time:
@@ -23,301 +21,24 @@
 #include "base/context.h"
 #include "base/topology.h"
 #include "base/trace.h"
-#include "io/cells.h"
 #include "io/convert.h"
-#include "io/cutter.h"
-#include "io/stored.h"
-#include "tensor/block.h"
+#include "io/loading.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 typedef enum slot_state { SLOT_FREE = 0, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 
-typedef struct slot {
+typedef struct hl_slot {
     slot_state state;
     int64_t step;
     hl_loaded batch;
-} slot;
-
-/* What is taken of x, or of targets that are volumes. */
-typedef struct aim {
-    hl_cells cells;  /* as handed out */
-    hl_cells from;   /* of the sample being loaded, as in the file */
-    int64_t rest[3]; /* that is then still to be shifted */
-} aim;
-
-struct hl_loader {
-    halo_context *ctx;
-    hl_source *source;
-    hl_loader_options o;
-    int64_t samples, steps, cells; /* samples in use, each as often as it gives patches; steps per epoch; C D H W of what is taken */
-    int64_t patches;               /* of a sample; 1 where it is taken as it is */
-    int64_t values;                /* likewise of the targets of a sample */
-    aim x, y;                      /* who fills uses these alone */
-    int pending;                   /* transforms done here */
-    hl_cutter *cutter;             /* of patches; NULL: samples are taken as they are */
-    hl_range share;                /* of each batch */
-    bool stored;                   /* samples leave as they are stored */
-    uint64_t serial;               /* of the last batch that was begun */
-    float *log_table;              /* NULL unless log1p of small integers comes first */
-    void *raw;                     /* one sample as read; in its batch, where samples leave as they are stored */
-    float *plain, *plain_y;        /* one sample, and its targets where they are volumes, before augmentation */
-    slot *ring;
-    int slots;
-    int64_t *order;      /* of order_epoch; who fills uses these two alone */
-    int64_t order_epoch; /* -1: none */
-
-    pthread_t thread;
-    bool threaded;
-    pthread_mutex_t lock; /* guards what follows and the states of slots */
-    pthread_cond_t room, arrived;
-    bool quit;
-    uint64_t generation;
-    int64_t epoch, next_fill, next_take; /* next_fill == steps: nothing left to do */
-    halo_status failed;                  /* at step failed_step */
-    int64_t failed_step;
-    char message[1024];
-};
-
-/* --------------------------------------------------------------------------------------------- one sample */
-
-/* Value number `at` of those read of the sample; -1: the sample as a whole. */
-static halo_status bad_value(hl_loader *l, int64_t id, int64_t at, const char *what, float value)
-{
-    char name[160];
-    int64_t in[3], cells = hl_cells_count(&l->x.from);
-    l->source->ops->id_of(l->source, id, name, sizeof(name));
-    if (at < 0)
-        return hl_fail(l->ctx, HALO_ERR_NONFINITE, "sample '%s' (number %" PRId64 "): %s", name, id, what);
-    hl_cells_at(&l->x.from, l->source->info.ext + 1, at % cells, in);
-    return hl_fail(l->ctx, HALO_ERR_NONFINITE,
-                   "sample '%s' (number %" PRId64 "): %s %g in voxel [c %" PRId64 ", d %" PRId64
-                   ", h %" PRId64 ", w %" PRId64 "]",
-                   name, id, what, (double)value, at / cells, in[0], in[1], in[2]);
-}
-
-static halo_status bad_transform(hl_loader *l, int64_t id, hl_transform kind, int64_t at, float value)
-{
-    switch (kind) {
-    case HL_LOG1P:
-        if (at < 0) return bad_value(l, id, at, "log1p is not defined for what the transforms before it make", 0);
-        return bad_value(l, id, at, "log1p is not defined for", value);
-    case HL_OVER_MEAN:
-        return bad_value(l, id, -1, "its mean is 0 or not finite, so that it cannot be divided by it", 0);
-    default:
-        return bad_value(l, id, -1, "its standard deviation is 0 or not finite, so that it has no z-score",
-                         0);
-    }
-}
-
-static float raw_value(const hl_loader *l, int64_t i)
-{
-    float v = 0;
-    hl_to_float(l->source->info.dtype,
-                (const char *)l->raw + (size_t)i * hl_dtype_size(l->source->info.dtype), &v, 1);
-    return v;
-}
-
-/* Raw values to floats, finite, transformed. */
-static halo_status prepare(hl_loader *l, int64_t id, float *x)
-{
-    int64_t bad = l->cells;
-    int first = 0;
-    if (l->log_table) {
-        if (!hl_log1p_lookup(l->source->info.dtype, l->log_table, l->raw, x, l->cells, &bad))
-            return bad_transform(l, id, HL_LOG1P, bad, raw_value(l, bad));
-        first = 1;
-    } else {
-        hl_to_float(l->source->info.dtype, l->raw, x, l->cells);
-        bad = hl_first_nonfinite(x, l->cells);
-        if (bad < l->cells) return bad_value(l, id, bad, "not a finite number:", x[bad]);
-    }
-    for (int k = first; k < l->pending; k++) {
-        if (l->o.transform[k] == HL_STANDARD)
-            hl_standardise(x, l->cells, l->o.mean, l->o.std);
-        else if (l->o.transform[k] == HL_CLIP)
-            hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
-        else if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
-            return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
-    }
-    if (l->pending > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
-        return bad_value(l, id, bad, "after its transforms it holds", x[bad]);
-    return HALO_OK;
-}
-
-/* Draws the sample's symmetry, which is returned, and shift, and finds what to read. Target volumes share them. */
-static hl_symmetry take_aim(hl_loader *l, int64_t epoch, int64_t id)
-{
-    const hl_source_info *info = &l->source->info;
-    int64_t shift[3] = {0, 0, 0};
-    int drawn = l->o.cube || l->o.flip ? hl_draw_symmetry(l->o.seed, epoch, id) : 0;
-    hl_symmetry s = hl_symmetry_of(l->o.cube ? drawn : drawn % 8); /* the first 8 turn no axis into another */
-    if (l->o.shift) hl_draw_shift(l->o.seed, epoch, id, info->ext + 1, shift);
-    hl_cells_before(&l->x.cells, info->ext + 1, s, shift, &l->x.from, l->x.rest);
-    if (hl_target_volumes(info)) hl_cells_before(&l->y.cells, info->target_ext, s, shift, &l->y.from, l->y.rest);
-    return s;
-}
-
-/* Targets that are numbers were looked at when the source was opened. */
-static halo_status check_target(hl_loader *l, int64_t id, const float *y)
-{
-    const hl_source_info *info = &l->source->info;
-    int64_t in[3], at = hl_first_nonfinite(y, l->values), cells = hl_cells_count(&l->y.from);
-    char name[160];
-    if (at == l->values) return HALO_OK;
-    hl_cells_at(&l->y.from, info->target_ext, at % cells, in);
-    l->source->ops->id_of(l->source, id, name, sizeof(name));
-    return hl_fail(l->ctx, HALO_ERR_NONFINITE,
-                   "sample '%s' (number %" PRId64 "): target '%s' is not finite in voxel [d %" PRId64 ", h %" PRId64
-                   ", w %" PRId64 "]",
-                   name, id, info->target[at / cells].name, in[0], in[1], in[2]);
-}
-
-static halo_status check_labels(hl_loader *l, int64_t id, float *y)
-{
-    const hl_source_info *info = &l->source->info;
-    int64_t in[3], at = 0, cells = hl_cells_count(&l->y.from);
-    char name[160], where[80] = "";
-    while (at < l->values && hl_take_class(&l->o, &y[at])) at++;
-    if (at == l->values) return HALO_OK;
-    l->source->ops->id_of(l->source, id, name, sizeof(name));
-    if (hl_target_volumes(info)) {
-        hl_cells_at(&l->y.from, info->target_ext, at % cells, in);
-        snprintf(where, sizeof(where), " in voxel [d %" PRId64 ", h %" PRId64 ", w %" PRId64 "]", in[0], in[1], in[2]);
-    }
-    return hl_fail(l->ctx, HALO_ERR_FORMAT, "sample '%s' (number %" PRId64 "): target '%s' is %g%s, no class number: the network's classes are 0 to %" PRId64,
-                   name, id, info->target[hl_target_volumes(info) ? at / cells : at].name, (double)y[at], where, l->o.classes - 1);
-}
-
-/* What the device needs to know of the sample that was loaded. Where it could not be prepared, the loader's own transforms say why. */
-static halo_status describe(hl_loader *l, int64_t id, hl_symmetry s, double *number)
-{
-    float *x;
-    hl_stored_turn(s, l->x.rest, number);
-    hl_stored_turn(s, l->y.rest, number + (l->share.hi - l->share.lo) * HALO_SAMPLE_NUMBERS);
-    if (l->cutter || hl_stored_constants(&l->o, l->source->info.dtype, l->raw, l->cells, number)) return HALO_OK;
-    HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &x));
-    halo_status st = prepare(l, id, x);
-    free(x);
-    return st != HALO_OK ? st : bad_value(l, id, -1, "its transforms are not defined", 0);
-}
-
-/* Turns what was loaded before that. */
-static void turn(hl_loader *l, hl_symmetry s, float *x, float *y)
-{
-    const hl_source_info *info = &l->source->info;
-    if (l->plain) hl_augment(l->plain, x, info->ext[0], l->x.cells.ext, s, l->x.rest);
-    if (l->plain_y) hl_augment(l->plain_y, y, info->targets, l->y.cells.ext, s, l->y.rest);
-}
-
-/* Where number `i` of a batch comes to lie. */
-typedef struct seat {
-    float *x, *y;
-    void *stored;
-    double *number;
-} seat;
-
-static seat seat_of(const hl_loader *l, const hl_loaded *b, int64_t i)
-{
-    if (!l->stored) return (seat){.x = b->x + i * l->cells, .y = b->y + i * l->values};
-    return (seat){.stored = (char *)b->stored + (size_t)(i * l->cells) * hl_dtype_size(b->stored_type), .y = b->y + i * l->values, .number = b->numbers + i * HALO_SAMPLE_NUMBERS};
-}
-
-static halo_status load_sample(hl_loader *l, int64_t epoch, int64_t id, seat to)
-{
-    float *target = l->plain_y ? l->plain_y : to.y;
-    hl_symmetry s = take_aim(l, epoch, id);
-    if (l->stored) l->raw = to.stored;
-    HL_TRY(hl_source_read(l->source, id, &l->x.from, l->raw, &l->y.from, target));
-    HL_TRY(l->stored ? describe(l, id, s, to.number) : prepare(l, id, l->plain ? l->plain : to.x));
-    if (hl_target_volumes(&l->source->info)) HL_TRY(check_target(l, id, target));
-    if (l->o.classes > 0) HL_TRY(check_labels(l, id, target));
-    turn(l, s, to.x, to.y);
-    return HALO_OK;
-}
-
-/* Number `number` of the list. */
-static halo_status load_entry(hl_loader *l, int64_t epoch, int64_t number, seat to)
-{
-    int64_t id = l->o.first + number / l->patches;
-    if (!l->cutter) return load_sample(l, epoch, id, to);
-    hl_symmetry s = take_aim(l, epoch, l->o.first * l->patches + number); /* which the patch's number is for what is drawn here */
-    float *x = l->stored ? to.stored : l->plain ? l->plain : to.x, *y = l->plain_y ? l->plain_y : to.y;
-    HL_TRY(hl_cutter_take(l->cutter, epoch, id, number % l->patches, l->source->info.ext + 1, &l->x.from, x, &l->y.from, y));
-    if (l->stored) return describe(l, id, s, to.number);
-    turn(l, s, to.x, to.y);
-    return HALO_OK;
-}
-
-/* ------------------------------------------------------------------------------------------- transforms that are left */
-
-/* Sum over the own cells of a sample of x - about, or of its square. */
-static double own_sum(const hl_loader *l, const float *x, double about, bool squared)
-{
-    const hl_cells *all = &l->x.cells, *own = &l->o.own;
-    double sum = 0;
-    for (int64_t c = 0; c < l->source->info.ext[0]; c++)
-        for (int64_t d = 0; d < own->ext[0]; d++)
-            for (int64_t h = 0; h < own->ext[1]; h++) {
-                const float *row = x + ((c * all->ext[0] + own->lo[0] - all->lo[0] + d) * all->ext[1] + own->lo[1] - all->lo[1] + h) * all->ext[2] +
-                                   own->lo[2] - all->lo[2];
-                for (int64_t w = 0; w < own->ext[2]; w++) {
-                    double v = (double)row[w] - about;
-                    sum += squared ? v * v : v;
-                }
-            }
-    return sum;
-}
-
-static hl_moments own_moments(const hl_loader *l, const float *x)
-{
-    hl_moments m = {.n = (double)(l->source->info.ext[0] * hl_cells_count(&l->o.own))};
-    m.mean = own_sum(l, x, 0, false) / m.n;
-    m.sum = own_sum(l, x, m.mean, true);
-    return m;
-}
-
-int hl_loader_pending(const hl_loader *l, int *transforms)
-{
-    *transforms = l->o.transforms;
-    return l->pending;
-}
-
-bool hl_loader_needs(const hl_loader *l, int transform)
-{
-    return hl_transform_whole(l->o.transform[transform]);
-}
-
-void hl_loader_moments(const hl_loader *l, const hl_loaded *b, hl_moments *moments)
-{
-    for (int64_t i = 0; i < b->samples; i++)
-        moments[i] = b->id[i] < 0 ? (hl_moments){0} : own_moments(l, b->x + i * l->cells);
-}
-
-halo_status hl_loader_apply(hl_loader *l, const hl_loaded *b, int transform, const hl_moments *all)
-{
-    hl_transform kind = l->o.transform[transform];
-    int64_t bad;
-    for (int64_t i = 0; i < b->samples; i++) {
-        float *x = b->x + i * l->cells;
-        bool good = true;
-        if (b->id[i] < 0) continue;
-        if (hl_transform_whole(kind)) good = hl_transform_by(kind, all[i], x, l->cells);
-        else if (kind == HL_STANDARD) hl_standardise(x, l->cells, l->o.mean, l->o.std);
-        else if (kind == HL_CLIP) hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
-        else good = hl_transform_apply(kind, x, l->cells, &bad);
-        if (!good) return bad_transform(l, b->id[i], kind, -1, 0);
-        if (hl_first_nonfinite(x, l->cells) < l->cells) return bad_value(l, b->id[i], -1, "after its transforms it holds what is not finite", 0);
-    }
-    return HALO_OK;
-}
+} hl_slot;
 
 /* ---------------------------------------------------------------------------------------------- one batch */
 
 static void load_padding(hl_loader *l, hl_loaded *b, int64_t i)
 {
-    const seat s = seat_of(l, b, i);
+    const hl_seat s = hl_loading_seat(l, b, i);
     if (s.x) memset(s.x, 0, (size_t)l->cells * sizeof(float));
     memset(s.y, 0, (size_t)l->values * sizeof(float));
     if (s.number) s.number[HALO_SAMPLE_THERE] = s.number[b->samples * HALO_SAMPLE_NUMBERS + HALO_SAMPLE_THERE] = 0;
@@ -355,15 +76,15 @@ static halo_status load_batch(hl_loader *l, uint64_t generation, int64_t epoch, 
         int64_t number = l->o.shuffle ? l->order[at + k] : at + k;
         b->id[i] = l->o.first + number / l->patches;
         b->weight[i] = 1;
-        HL_TRY(load_entry(l, epoch, number, seat_of(l, b, i)));
-        if (l->pending < l->o.transforms) b->moments[i] = own_moments(l, b->x + i * l->cells);
+        HL_TRY(hl_load_entry(l, epoch, number, hl_loading_seat(l, b, i)));
+        if (l->pending < l->o.transforms) b->moments[i] = hl_loading_moments(l, b->x + i * l->cells);
     }
     return HALO_OK;
 }
 
 /* --------------------------------------------------------------------------------------------- the thread */
 
-static slot *find_slot(hl_loader *l, slot_state state, int64_t step)
+static hl_slot *find_slot(hl_loader *l, slot_state state, int64_t step)
 {
     for (int i = 0; i < l->slots; i++)
         if (l->ring[i].state == state && (step < 0 || l->ring[i].step == step)) return &l->ring[i];
@@ -385,7 +106,7 @@ static void keep_failure(hl_loader *l, halo_status status, int64_t step)
 /* With the lock held, which is given up while reading. Returns whether there was something to do. */
 static bool fill_one(hl_loader *l)
 {
-    slot *s = l->next_fill < l->steps ? find_slot(l, SLOT_FREE, -1) : NULL;
+    hl_slot *s = l->next_fill < l->steps ? find_slot(l, SLOT_FREE, -1) : NULL;
     if (!s) return false;
     uint64_t generation = l->generation;
     int64_t epoch = l->epoch, step = l->next_fill++;
@@ -446,17 +167,17 @@ halo_status hl_loader_start(hl_loader *l, int64_t epoch, int64_t step)
 
 static void release_held(hl_loader *l)
 {
-    slot *held = find_slot(l, SLOT_HELD, -1);
+    hl_slot *held = find_slot(l, SLOT_HELD, -1);
     if (!held) return;
     held->state = SLOT_FREE;
     pthread_cond_broadcast(&l->room);
 }
 
 /* Waits for the slot of the step to take, or a failure at that step. */
-static slot *await(hl_loader *l)
+static hl_slot *await(hl_loader *l)
 {
     for (;;) {
-        slot *s = find_slot(l, SLOT_READY, l->next_take);
+        hl_slot *s = find_slot(l, SLOT_READY, l->next_take);
         if (s || (l->failed != HALO_OK && l->failed_step == l->next_take)) return s;
         if (!l->threaded)
             fill_one(l);
@@ -469,7 +190,7 @@ halo_status hl_loader_next(hl_loader *l, const hl_loaded **batch)
 {
     double began = hl_now();
     halo_status st = HALO_OK;
-    slot *s = NULL;
+    hl_slot *s = NULL;
     pthread_mutex_lock(&l->lock);
     release_held(l);
     if (l->next_take < l->steps) {
@@ -493,7 +214,7 @@ halo_status hl_loader_next(hl_loader *l, const hl_loaded **batch)
 const hl_loaded *hl_loader_peek(hl_loader *l)
 {
     pthread_mutex_lock(&l->lock);
-    const slot *s = l->threaded && l->next_take < l->steps ? find_slot(l, SLOT_READY, l->next_take) : NULL;
+    const hl_slot *s = l->threaded && l->next_take < l->steps ? find_slot(l, SLOT_READY, l->next_take) : NULL;
     pthread_mutex_unlock(&l->lock);
     return s ? &s->batch : NULL;
 }
@@ -600,7 +321,7 @@ static halo_status pin_slot(hl_loader *l, hl_loaded *b, int64_t samples, int64_t
     return pin(l, (size_t)(2 * samples * HALO_SAMPLE_NUMBERS) * sizeof(double), &b->numbers);
 }
 
-static void free_slot(hl_loader *l, slot *s)
+static void free_slot(hl_loader *l, hl_slot *s)
 {
     hl_loaded *b = &s->batch;
     if (l->stored) {
@@ -617,7 +338,7 @@ static void free_slot(hl_loader *l, slot *s)
     free(b->id);
 }
 
-static halo_status allocate_slot(hl_loader *l, slot *s)
+static halo_status allocate_slot(hl_loader *l, hl_slot *s)
 {
     int64_t n = l->share.hi - l->share.lo, values, targets;
     if (!hl_mul64(hl_max64(n, 1), l->cells, &values) || values > INT64_MAX / 8 ||
@@ -638,7 +359,7 @@ static halo_status allocate(hl_loader *l)
     l->share = hl_block_range(l->o.batch, l->o.ranks, l->o.rank);
     l->slots = l->o.prefetch + 1;
     l->stored = l->o.stored && l->pending == l->o.transforms;
-    HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(slot), "the batches read ahead", &l->ring));
+    HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(hl_slot), "the batches read ahead", &l->ring));
     for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
     if (!l->cutter && !l->stored) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
     if (!l->stored && (l->o.cube || l->o.flip || l->o.shift))

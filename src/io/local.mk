@@ -28,6 +28,7 @@ libhalo_core_la_SOURCES += \
 	src/io/known.c src/io/known.h \
 	src/io/labels.c src/io/labels.h \
 	src/io/loader.c \
+	src/io/loading.c src/io/loading.h \
 	src/io/nifti.c src/io/nifti.h \
 	src/io/nifti_array.c \
 	src/io/npy.c src/io/npy.h \
