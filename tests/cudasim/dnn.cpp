@@ -112,6 +112,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
     DNN_PARAM(handles().count(handle));
     handles().erase(handle);
     delete handle;
+    if (handles().empty() && graph_descriptors())
+        refused("cuDNN: %zu descriptors of graphs outlive the last handle", graph_descriptors());
     return CUDNN_STATUS_SUCCESS;
 }
 

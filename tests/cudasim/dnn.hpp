@@ -61,6 +61,7 @@ struct cudnnReduceTensorStruct {
 namespace sim {
 
 Kind kind_of(cudnnDataType_t t);
+size_t graph_descriptors(); /* dnn_backend.cpp: live ones of the graph API */
 extern bool dnn_quiet; /* refusals are not reported */
 cudnnStatus_t dnn_refused(cudnnStatus_t status, const char *what);
 

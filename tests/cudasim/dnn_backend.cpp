@@ -108,6 +108,11 @@ static std::set<Node *> &nodes()
     return *set;
 }
 
+size_t graph_descriptors()
+{
+    return nodes().size();
+}
+
 static Node *live(cudnnBackendDescriptor_t d)
 {
     return nodes().count((Node *)d) ? (Node *)d : nullptr;

@@ -213,6 +213,8 @@ static void only_the_plan_lives(void)
     GOOD(execute(l, p));
     l.g.drop();
     HOLDS(distance(l.y.read(), expected(l)) <= 1e-3);
+    GOOD(cudnnBackendDestroyDescriptor(p.d));
+    GOOD(cudnnDestroy(l.h));
 }
 
 /* y is read in another stream, with an event in between or without */
@@ -343,6 +345,11 @@ int main(void)
     all_offers();
     clean("a right execution", "", [] { planted(nothing, CUDNN_STATUS_SUCCESS); });
     clean("descriptors may go once the plan is there", "", only_the_plan_lives);
+    told("and are missed when the last handle goes", "", "descriptors of graphs outlive", [] {
+        Layer l = layer_of(GraphCase(), 0);
+        careful(l);
+        GOOD(cudnnDestroy(l.h));
+    });
     clean("recorded, and run twice", "CUDASIM_SEED=4", captured);
     clean("two streams with an event", "", [] { two_streams(true); });
     caught("without the event", "", "RACE", [] { two_streams(false); });
