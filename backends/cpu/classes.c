@@ -37,6 +37,7 @@ const halo_op_class *const hl_cpu_classes[HALO_OP_KINDS] = {
     [HALO_OP_LOSS] = &hl_cpu_loss,
     [HALO_OP_SUMSQ] = &hl_cpu_sumsq,
     [HALO_OP_DECIDE] = &hl_cpu_decide,
+    [HALO_OP_NORM_MERGE] = &hl_cpu_norm_merge,
     [HALO_OP_UPDATE] = &hl_cpu_update,
     [HALO_OP_CAST] = &hl_cpu_cast,
     [HALO_OP_BIAS_BWD] = &hl_cpu_bias_bwd,

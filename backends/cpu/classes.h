@@ -16,7 +16,7 @@ extern const halo_op_class hl_cpu_act_fwd, hl_cpu_act_bwd, hl_cpu_add;
 extern const halo_op_class hl_cpu_upsample_fwd, hl_cpu_upsample_bwd, hl_cpu_prepare;
 extern const halo_op_class hl_cpu_copy, hl_cpu_cast, hl_cpu_flatten, hl_cpu_unflatten, hl_cpu_margin;
 extern const halo_op_class hl_cpu_linear_fwd, hl_cpu_linear_bwd_data, hl_cpu_linear_bwd_weights;
-extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_loss_sums, hl_cpu_sumsq, hl_cpu_decide, hl_cpu_update, hl_cpu_bias_bwd;
+extern const halo_op_class hl_cpu_dropout, hl_cpu_loss, hl_cpu_loss_sums, hl_cpu_sumsq, hl_cpu_decide, hl_cpu_norm_merge, hl_cpu_update, hl_cpu_bias_bwd;
 
 /* pool.c: averages whose windows overlap, under the class of act_pool.c, which hands on what has another id than its own. */
 extern const halo_op_class hl_cpu_act_average_bwd;

@@ -42,6 +42,7 @@ libhalo_core_la_SOURCES += \
 	backends/cpu/margin.c \
 	backends/cpu/memory.c \
 	backends/cpu/mode.c \
+	backends/cpu/merge.c \
 	backends/cpu/norm.c \
 	backends/cpu/pointwise.c \
 	backends/cpu/pool.c \

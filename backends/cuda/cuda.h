@@ -175,7 +175,7 @@ extern const halo_op_class hl_cuda_norm_stats, hl_cuda_norm_apply, hl_cuda_norm_
 extern const halo_op_class hl_cuda_act_fwd, hl_cuda_act_bwd, hl_cuda_add, hl_cuda_dropout;
 extern const halo_op_class hl_cuda_copy, hl_cuda_cast, hl_cuda_margin, hl_cuda_flatten, hl_cuda_unflatten;
 extern const halo_op_class hl_cuda_linear_fwd, hl_cuda_linear_bwd_data, hl_cuda_linear_bwd_weights;
-extern const halo_op_class hl_cuda_loss, hl_cuda_loss_sums_class, hl_cuda_sumsq, hl_cuda_decide, hl_cuda_update;
+extern const halo_op_class hl_cuda_loss, hl_cuda_loss_sums_class, hl_cuda_sumsq, hl_cuda_decide, hl_cuda_norm_merge, hl_cuda_update;
 extern const halo_op_class hl_cuda_upsample_fwd, hl_cuda_upsample_bwd, hl_cuda_prepare;
 
 /* Between two boxes of equal extents, any types and layouts (copy.c). */

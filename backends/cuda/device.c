@@ -108,6 +108,7 @@ const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS] = {
     [HALO_OP_PREPARE] = &hl_cuda_prepare,
     [HALO_OP_SUMSQ] = &hl_cuda_sumsq,
     [HALO_OP_DECIDE] = &hl_cuda_decide,
+    [HALO_OP_NORM_MERGE] = &hl_cuda_norm_merge,
     [HALO_OP_UPDATE] = &hl_cuda_update,
     [HALO_OP_CAST] = &hl_cuda_cast,
     [HALO_OP_BIAS_BWD] = &hl_cuda_bias_bwd,

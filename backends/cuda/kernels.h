@@ -152,6 +152,9 @@ typedef struct hl_upsampling {
 cudaError_t hl_cuda_upsample_forward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *x, void *y);
 cudaError_t hl_cuda_upsample_backward(cudaStream_t stream, halo_dtype type, const hl_upsampling *u, const void *dy, void *dx, int accumulate);
 
+/* merge.cu: stat [n][3]; mean [n] or NULL */
+cudaError_t hl_cuda_merge_statistics(cudaStream_t stream, int64_t n, double *stat, const float *mean, int back);
+
 /* decide.cu: norms [tensors][3] */
 cudaError_t hl_cuda_decide_step(cudaStream_t stream, int64_t tensors, double clip, const double *norms, double *number, const halo_step_record *record);
 

@@ -30,6 +30,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/loss.c \
 	backends/cuda/margin.c \
 	backends/cuda/memory.c \
+	backends/cuda/merge.c \
 	backends/cuda/norm.c \
 	backends/cuda/pointwise.c \
 	backends/cuda/pool.c \
@@ -51,6 +52,7 @@ cuda_kernels = \
 	backends/cuda/decide.cu \
 	backends/cuda/loss.cu \
 	backends/cuda/margin.cu \
+	backends/cuda/merge.cu \
 	backends/cuda/norm.cu \
 	backends/cuda/pointwise.cu \
 	backends/cuda/pool.cu \

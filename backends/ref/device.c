@@ -70,6 +70,7 @@ static const halo_op_class *const classes[HALO_OP_KINDS] = {
     [HALO_OP_LOSS] = &hl_ref_loss,
     [HALO_OP_SUMSQ] = &hl_ref_sumsq,
     [HALO_OP_DECIDE] = &hl_ref_decide,
+    [HALO_OP_NORM_MERGE] = &hl_ref_norm_merge,
     [HALO_OP_UPDATE] = &hl_ref_update,
     [HALO_OP_CAST] = &hl_ref_cast,
     [HALO_OP_BIAS_BWD] = &hl_ref_bias_bwd,

@@ -12,6 +12,7 @@ libhalo_core_la_SOURCES += \
 	backends/ref/linear.c \
 	backends/ref/loss.c \
 	backends/ref/margin.c \
+	backends/ref/merge.c \
 	backends/ref/norm.c \
 	backends/ref/pointwise.c \
 	backends/ref/pool.c \

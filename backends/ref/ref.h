@@ -98,7 +98,7 @@ extern const halo_op_class hl_ref_norm_stats, hl_ref_norm_apply, hl_ref_norm_bwd
 extern const halo_op_class hl_ref_act_fwd, hl_ref_act_bwd, hl_ref_add, hl_ref_dropout;
 extern const halo_op_class hl_ref_copy, hl_ref_cast, hl_ref_margin, hl_ref_flatten, hl_ref_unflatten;
 extern const halo_op_class hl_ref_linear_fwd, hl_ref_linear_bwd_data, hl_ref_linear_bwd_weights;
-extern const halo_op_class hl_ref_loss, hl_ref_loss_sums, hl_ref_sumsq, hl_ref_decide, hl_ref_update;
+extern const halo_op_class hl_ref_loss, hl_ref_loss_sums, hl_ref_sumsq, hl_ref_decide, hl_ref_norm_merge, hl_ref_update;
 extern const halo_op_class hl_ref_upsample_fwd, hl_ref_upsample_bwd, hl_ref_prepare;
 
 /* cross_entropy.c: the classes' loss, one more formula of HALO_OP_LOSS. */

@@ -177,6 +177,9 @@ typedef enum halo_op_kind {
      * order of its own axes. Cell i of Y's box is cell j of the sample, j[AXIS[k]] = (FLIP[k] ? e[k] - 1 - i[k] : i[k]) + SHIFT[AXIS[k]] modulo the sample's extent e[k] of that axis, e those of Y's box
      * [d h w]; its value goes through the `transforms` one after the other, the t-th with the constants CONSTANT[t]. STAT f64 [N][HALO_SAMPLE_NUMBERS] are those of each sample; one that is not THERE becomes 0. */
     HALO_OP_PREPARE, /* X STAT Y */
+    /* NORM_STATS's STAT f64 [G][F][3] as sums that ranks can add up: n, mean mu, squared deviations M2 become n, n (mu - r), M2 + n (mu - r)^2, r = RUN's mean (G = 1) or 0; `reverse`: back, where a
+     * count of 0 becomes 1 */
+    HALO_OP_NORM_MERGE, /* STAT RUN? */
     HALO_OP_KINDS
 } halo_op_kind;
 

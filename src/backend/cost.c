@@ -71,6 +71,7 @@ static double flops(const halo_op_desc *d)
     case HALO_OP_PREPARE: return 2 * d->transforms * cells(d, HALO_Y);
     case HALO_OP_SUMSQ: return 2 * cells(d, HALO_X);
     case HALO_OP_DECIDE: return cells(d, HALO_X);
+    case HALO_OP_NORM_MERGE: return 2 * cells(d, HALO_STAT);
     case HALO_OP_UPDATE: return update_flops(d);
     case HALO_OP_COPY: return d->accumulate ? cells(d, HALO_Y) : 0;
     case HALO_OP_UNFLATTEN: return d->accumulate ? cells(d, HALO_DX) : 0;

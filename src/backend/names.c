@@ -38,6 +38,7 @@ const char *hl_op_kind_name(halo_op_kind kind)
         [HALO_OP_UPSAMPLE_BWD] = "upsample-bwd",
         [HALO_OP_DECIDE] = "decide",
         [HALO_OP_PREPARE] = "prepare",
+        [HALO_OP_NORM_MERGE] = "norm-merge",
     };
     return (size_t)kind < HL_COUNT(names) ? names[kind] : "?";
 }

@@ -36,6 +36,7 @@ static const unsigned written[HALO_OP_KINDS] = {
     [HALO_OP_UPSAMPLE_BWD] = HL_ROLE_BIT(HALO_DX),
     [HALO_OP_DECIDE] = HL_ROLE_BIT(HALO_NUM),
     [HALO_OP_PREPARE] = HL_ROLE_BIT(HALO_Y),
+    [HALO_OP_NORM_MERGE] = HL_ROLE_BIT(HALO_STAT),
 };
 /* Written roles whose old content matters even without `accumulate`. */
 static const unsigned changed[HALO_OP_KINDS] = {
@@ -43,6 +44,7 @@ static const unsigned changed[HALO_OP_KINDS] = {
     [HALO_OP_MARGIN] = HL_ROLE_BIT(HALO_Y),
     [HALO_OP_LOSS] = HL_ROLE_BIT(HALO_STAT),
     [HALO_OP_DECIDE] = HL_ROLE_BIT(HALO_NUM),
+    [HALO_OP_NORM_MERGE] = HL_ROLE_BIT(HALO_STAT),
     [HALO_OP_UPDATE] = HL_ROLE_BIT(HALO_WT) | HL_ROLE_BIT(HALO_M1) | HL_ROLE_BIT(HALO_M2) | HL_ROLE_BIT(HALO_STAT2),
 };
 

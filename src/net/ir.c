@@ -311,7 +311,7 @@ const char *hl_step_name(const hl_program *p, const hl_step *s)
 
 const char *hl_step_op_name(const hl_step *s)
 {
-    static const char *const names[] = {"layer", "", "send", "receive", "clear", "sum", "join"};
+    static const char *const names[] = {"layer", "", "send", "receive", "clear", "sum", "join", "add"};
     return s->kind == HL_STEP_OP ? hl_op_kind_name(s->desc.kind) : names[s->kind];
 }
 

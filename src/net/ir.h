@@ -81,8 +81,9 @@ typedef enum hl_step_kind {
     HL_STEP_START,  /* a transfer begins: reads X, writes Y */
     HL_STEP_FINISH, /* and has arrived */
     HL_STEP_CLEAR,  /* Y becomes 0 */
-    HL_STEP_SUM,    /* gradients lo to lo + n, over all ranks, by their link, beside what comes after; n 0: the step's loss and votes (link.c) */
-    HL_STEP_JOIN    /* sums are there */
+    HL_STEP_SUM,    /* gradients lo to lo + n are summed over all ranks, beside what comes after (link.c); between nodes, n 0: the step's loss and votes (node_sums.c) */
+    HL_STEP_JOIN,   /* sums are there */
+    HL_STEP_ADD     /* n f64 at X are summed over the ranks of `link` */
 } hl_step_kind;
 
 typedef enum hl_phase {
@@ -122,7 +123,8 @@ typedef struct hl_step {
     halo_candidate choice;
     int image; /* the value that is given as weights, when the choice wants an image of them */
     const char *copied; /* of a concatenation: why it has to be; NULL: any other step (views) */
-    int64_t lo, n; /* SUM */
+    int64_t lo, n; /* SUM, ADD */
+    struct halo_link *link; /* ADD */
     int slab, slabs; /* one of the turns of a loop over slabs; slabs 0: none */
     double flops, bytes;
     halo_plan *plan;
@@ -238,6 +240,7 @@ struct hl_program {
     halo_step_record record;
     uint64_t image_version;
     bool timing;
+    bool merged;  /* the devices merge statistics of norms (merge.c), not the host */
     bool summing; /* this run's gradients are summed by links */
     bool forked;  /* some are on the queue beside, and nothing waits for them yet */
 
@@ -335,9 +338,16 @@ halo_status hl_sums_place(hl_program *p, const hl_reducer *r);
 halo_status hl_sum_run(hl_program *p, const hl_step *s);
 halo_status hl_sums_join(hl_program *p);
 
+/* merge.c: whether something of this step's, which is bound, is to be merged over ranks that devices link; the steps for it, appended. */
+bool hl_merge_after(const hl_step *s);
+halo_status hl_merge_place(hl_program *p, const hl_step *of);
+
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
 halo_status hl_statistics_prepare(hl_program *p);
 halo_status hl_statistics_merge(hl_program *p, hl_step *s);
+/* The ranks whose statistics are merged, NULL: this one's alone; whether this one's gradients of a norm's parameters are those that count. */
+halo_context *hl_statistics_scope(const hl_program *p, const hl_step *s);
+bool hl_statistics_count(const hl_program *p, const hl_step *s);
 /* Whether that may do something after this step. */
 bool hl_statistics_wanted(const hl_program *p, const hl_step *s);
 

@@ -2,9 +2,10 @@
 /*
  * link.c -- links between the devices of all ranks, or of each node's, and sums over them.
  *
- * There are two. What goes over one link is done in one order, and the sums of gradients, which go on beside the backward pass on a queue of their own, must not hold up the margins that the
+ * There are two of all ranks. What goes over one link is done in one order, and the sums of gradients, which go on beside the backward pass on a queue of their own, must not hold up the margins that the
  * next layer waits for. A group's sum is a step of the program behind the last one that writes a gradient of it; the updates begin when all sums are
- * there. The order of steps is that of all ranks, so nobody needs to ask who is ready.
+ * there. The order of steps is that of all ranks, so nobody needs to ask who is ready. Where ranks hold samples together, each of their groups has a link, and so have the ranks at the same place
+ * of all groups, for the statistics of norms.
  */
 #include "net/ir.h"
 
@@ -32,26 +33,32 @@ static halo_status make_queues(halo_device *dev, hl_links *l)
     return HALO_OK;
 }
 
-static halo_status open_links(halo_context *ctx, halo_context *of, halo_device *dev, hl_links *l)
+/* `of`: the ranks that they are between, all of the team or those of a node. */
+static halo_status open_links(const hl_team *team, halo_context *of, halo_device *dev, hl_links *l)
 {
+    halo_context *ctx = team->world;
+    const bool parts = of == ctx && team->group->ranks > 1 && team->peers->ranks > 1;
     l->size = of->ranks;
     l->rank = of->rank;
     l->first = ctx->rank - of->rank;
     HL_TRY(try_link(ctx, of, dev, &l->order));
     HL_TRY(try_link(ctx, of, dev, &l->sums));
+    if (parts) HL_TRY(try_link(ctx, team->group, dev, &l->group));
+    if (parts) HL_TRY(try_link(ctx, team->peers, dev, &l->peers));
     halo_status mine = make_queues(dev, l);
     double bad = mine != HALO_OK;
     HL_TRY(hl_comm_sum(ctx, &bad, 1));
     return bad > 0 ? HALO_ERR_UNSUPPORTED : HALO_OK;
 }
 
-static halo_status open_nodes(halo_context *ctx, halo_device *dev, hl_links *l)
+static halo_status open_nodes(const hl_team *team, halo_device *dev, hl_links *l)
 {
+    halo_context *ctx = team->world;
     const hl_place at = hl_comm_place(ctx);
     halo_context *node;
     HL_TRY(hl_comm_inner(ctx, at.local, at.local, at.node_size, &l->between));
     HL_TRY(hl_comm_inner(ctx, at.node, at.node * at.node_size, 1, &node));
-    halo_status st = open_links(ctx, node, dev, l);
+    halo_status st = open_links(team, node, dev, l);
     halo_context_destroy(node);
     return st;
 }
@@ -62,6 +69,8 @@ void hl_links_close(halo_device *dev, hl_links *links)
     for (int k = 0; k < HL_LINK_MARKS; k++)
         if (links->mark[k]) dev->ops->unqueue(dev, links->mark[k]);
     if (links->beside) dev->ops->unqueue(dev, links->beside);
+    if (links->peers) dev->ops->unlink(dev, links->peers);
+    if (links->group) dev->ops->unlink(dev, links->group);
     if (links->sums) dev->ops->unlink(dev, links->sums);
     if (links->order) dev->ops->unlink(dev, links->order);
     halo_context_destroy(links->between);
@@ -69,10 +78,11 @@ void hl_links_close(halo_device *dev, hl_links *links)
 }
 
 /* Closed again where it is not to be. */
-static halo_status try_links(halo_context *ctx, halo_device *dev, bool nodes, hl_links **links)
+static halo_status try_links(const hl_team *team, halo_device *dev, bool nodes, hl_links **links)
 {
+    halo_context *ctx = team->world;
     HL_AGREE(ctx, hl_calloc(ctx, 1, sizeof(**links), "links between devices", links));
-    halo_status st = nodes ? open_nodes(ctx, dev, *links) : open_links(ctx, ctx, dev, *links);
+    halo_status st = nodes ? open_nodes(team, dev, *links) : open_links(team, ctx, dev, *links);
     if (st == HALO_OK) return HALO_OK;
     hl_links_close(dev, *links);
     *links = NULL;
@@ -85,8 +95,9 @@ static halo_status by_host(halo_context *ctx, const char *why)
     return HALO_OK;
 }
 
-halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_link_way way, hl_links **links)
+halo_status hl_links_open(const hl_team *team, halo_device *dev, hl_link_way way, hl_links **links)
 {
+    halo_context *ctx = team->world;
     const hl_place at = hl_comm_place(ctx);
     double able = dev->ops->link != NULL && dev->ops->queue != NULL && dev->ops->pin != NULL;
     *links = NULL;
@@ -94,11 +105,11 @@ halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_link_way way, 
     if (ctx->ranks == 1 || way == HL_LINK_NONE || able == 0) return HALO_OK;
     if (able < ctx->ranks) return by_host(ctx, "some ranks compute with another backend, or with one that was built without NCCL");
     if (at.nodes == 1 && way == HL_LINK_NODE) way = HL_LINK_ALL;
-    halo_status st = way == HL_LINK_NODE ? HALO_ERR_UNSUPPORTED : try_links(ctx, dev, false, links);
+    halo_status st = way == HL_LINK_NODE ? HALO_ERR_UNSUPPORTED : try_links(team, dev, false, links);
     if (st != HALO_ERR_UNSUPPORTED) return st;
     const bool nodes = way == HL_LINK_NODE || (way == HL_LINK_AUTO && at.nodes > 1 && at.node_size > 1);
     if (nodes && at.node_size == 0) return by_host(ctx, "nodes have different numbers of ranks");
-    if (nodes) st = try_links(ctx, dev, true, links);
+    if (nodes) st = try_links(team, dev, true, links);
     return st == HALO_ERR_UNSUPPORTED ? by_host(ctx, halo_error_message(ctx)) : st;
 }
 
@@ -181,7 +192,12 @@ static halo_status add_end(hl_program *p)
 {
     hl_step *s;
     HL_TRY(hl_step_new(p, HL_STEP_JOIN, HL_PHASE_GRADIENT_NORMS, -1, &s));
-    return hl_step_new(p, HL_STEP_SUM, HL_PHASE_GRADIENT_NORMS, -1, &s);
+    if (p->opt.links->between) return hl_step_new(p, HL_STEP_SUM, HL_PHASE_GRADIENT_NORMS, -1, &s);
+    HL_TRY(hl_step_new(p, HL_STEP_ADD, HL_PHASE_GRADIENT_NORMS, -1, &s));
+    s->link = p->opt.links->order;
+    s->n = HALO_NUM_FACTOR;
+    s->args.ptr[HALO_X] = hl_storage_of(p, p->numbers);
+    return HALO_OK;
 }
 
 static halo_status write_anew(hl_program *p, const hl_reducer *r, const hl_step *step, int n)
@@ -191,6 +207,7 @@ static halo_status write_anew(hl_program *p, const hl_reducer *r, const hl_step 
         if (i == first) HL_TRY(add_sums(p, r, -1));
         if (i == end) HL_TRY(add_end(p));
         if (i < n) HL_TRY(hl_step_again(p, &step[i]));
+        if (i < n && p->merged && hl_merge_after(&step[i])) HL_TRY(hl_merge_place(p, &step[i]));
         if (i >= first && i < end) HL_TRY(add_sums(p, r, i));
     }
     return HALO_OK;
@@ -199,6 +216,7 @@ static halo_status write_anew(hl_program *p, const hl_reducer *r, const hl_step 
 halo_status hl_sums_place(hl_program *p, const hl_reducer *r)
 {
     int n;
+    p->merged = !p->opt.links->between;
     hl_step *step = hl_take_steps(p, &n);
     halo_status st = write_anew(p, r, step, n);
     free(step);
@@ -208,7 +226,6 @@ halo_status hl_sums_place(hl_program *p, const hl_reducer *r)
     return st;
 }
 
-/* Losses and votes, in the order of steps; or gradients, beside what comes after. */
 halo_status hl_sum_run(hl_program *p, const hl_step *s)
 {
     const halo_device_ops *ops = p->dev->ops;
@@ -216,7 +233,6 @@ halo_status hl_sum_run(hl_program *p, const hl_step *s)
     const hl_model *m = p->model;
     if (!p->summing) return HALO_OK;
     if (l->between) return s->n == 0 ? hl_node_sums_numbers(p) : hl_node_sums_out(p, s->lo);
-    if (s->n == 0) return ops->link_sum(p->dev, l->order, hl_storage_of(p, p->numbers), HALO_F64, HALO_NUM_FACTOR, NULL);
     HL_TRY(ops->follow(p->dev, l->beside, NULL));
     p->forked = true;
     return ops->link_sum(p->dev, l->sums, (char *)m->base[HL_GRADIENT] + (size_t)s->lo * hl_dtype_size(m->dev->master), m->dev->master, s->n, l->beside);

@@ -85,7 +85,7 @@ static halo_status find(hl_program *p, place *where)
     HL_TRY(anybody(p, where, &found));
     for (int i = p->phase[HL_PHASE_FORWARD]; i < end && !found; i++) {
         hl_step *s = &p->step[i];
-        if (s->kind == HL_STEP_SUM || s->kind == HL_STEP_JOIN) continue;
+        if (s->kind >= HL_STEP_SUM) continue; /* each rank by itself */
         HL_TRY(hl_execute(p, s));
         HL_TRY(look_after(p, s, where));
         HL_TRY(anybody(p, where, &found));

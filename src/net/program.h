@@ -76,6 +76,7 @@ enum { HL_LINK_MARKS = 8 };
 typedef struct hl_links {
     struct halo_link *order; /* what is put on it comes in the order of steps */
     struct halo_link *sums;  /* of gradients, on `beside` */
+    struct halo_link *group, *peers; /* as in team.h, for small sums in the order of steps; NULL where that is all ranks, or this one */
     struct halo_queue *beside;
     int first, size, rank;   /* these ranks are first, first + 1, ... of the context's; this one among them */
     halo_context *between;   /* of a node's: the ranks of this one's number on all nodes, which sum what the nodes have (node_sums.c); NULL: links are between all ranks */
@@ -86,7 +87,7 @@ typedef struct hl_links {
 typedef enum hl_link_way { HL_LINK_AUTO = 0, HL_LINK_ALL, HL_LINK_NODE, HL_LINK_NONE } hl_link_way;
 
 /* NULL where devices cannot: then rank 0 says why, unless it is plain. The caller closes them, NULL is allowed. Both collective. */
-halo_status hl_links_open(halo_context *ctx, halo_device *dev, hl_link_way way, hl_links **links);
+halo_status hl_links_open(const hl_team *team, halo_device *dev, hl_link_way way, hl_links **links);
 void hl_links_close(halo_device *dev, hl_links *links);
 /* Times sums of several sizes up to `bytes` over the links and fits their cost: the slowest rank's. Collective; takes memory of the device for a while. */
 halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost);

@@ -36,6 +36,7 @@ halo_status hl_execute(hl_program *p, hl_step *s)
     case HL_STEP_CLEAR: return p->dev->ops->fill(p->dev, s->args.ptr[HALO_Y], 0, p->value[s->use[HALO_Y].value].bytes, NULL);
     case HL_STEP_SUM: return hl_sum_run(p, s);
     case HL_STEP_JOIN: return p->node_sums && p->summing ? hl_node_sums_in(p) : hl_sums_join(p);
+    case HL_STEP_ADD: return p->dev->ops->link_sum(p->dev, s->link, s->args.ptr[HALO_X], HALO_F64, s->n, NULL);
     default: return hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args);
     }
 }

@@ -29,15 +29,16 @@ static bool is_loss(const hl_step *s) { return s->kind == HL_STEP_OP && s->desc.
 static bool over_data(const hl_program *p, const hl_step *s) { return p->reducer && p->average == 0 && !s->desc.per_sample; }
 
 /* The ranks whose statistics are merged; NULL: none but this one's. */
-static halo_context *scope_of(const hl_program *p, const hl_step *s)
+halo_context *hl_statistics_scope(const hl_program *p, const hl_step *s)
 {
+    if (is_loss(s)) return p->opt.team->group;
     const bool split = p->split[s->layer];
     if (!over_data(p, s)) return split ? p->opt.team->group : NULL;
     return split || !hl_grid_split(&p->grid) ? p->ctx : p->opt.team->peers;
 }
 
 /* Of gradients that several ranks have alike one is counted. */
-static bool counts(const hl_program *p, const hl_step *s)
+bool hl_statistics_count(const hl_program *p, const hl_step *s)
 {
     return over_data(p, s) ? p->ctx->rank == 0 : hl_grid_number(&p->grid) == 0;
 }
@@ -69,7 +70,7 @@ double hl_program_merge_seconds(hl_program *p, bool reset)
 bool hl_program_merges(const hl_program *p)
 {
     for (int i = p->phase[HL_PHASE_FORWARD]; i < p->phase[HL_PHASE_BACKWARD + 1]; i++)
-        if (is_loss(&p->step[i]) || (is_norm(&p->step[i]) && scope_of(p, &p->step[i]))) return true;
+        if (is_loss(&p->step[i]) || (is_norm(&p->step[i]) && hl_statistics_scope(p, &p->step[i]))) return true;
     return hl_program_weighs(p) && p->reducer && p->average == 0;
 }
 
@@ -146,7 +147,7 @@ static halo_status merge_sums(hl_program *p, hl_step *s, halo_context *scope)
 static halo_status keep_once(hl_program *p, hl_step *s)
 {
     const halo_role roles[] = {HALO_DW, HALO_DB};
-    if (counts(p, s)) return HALO_OK;
+    if (hl_statistics_count(p, s)) return HALO_OK;
     for (size_t i = 0; i < HL_COUNT(roles); i++) {
         const halo_operand *o = &s->desc.t[roles[i]];
         size_t bytes;
@@ -158,20 +159,19 @@ static halo_status keep_once(hl_program *p, hl_step *s)
 
 static halo_status merge(hl_program *p, hl_step *s)
 {
-    if (s->desc.kind == HALO_OP_LOSS_SUMS) return merge_sums(p, s, p->opt.team->group);
-    halo_context *scope = scope_of(p, s);
+    halo_context *scope = hl_statistics_scope(p, s);
     if (s->desc.kind == HALO_OP_NORM_BWD_APPLY) return keep_once(p, s);
     if (!scope) return HALO_OK;
-    if (s->desc.kind == HALO_OP_NORM_BWD_STATS) return merge_sums(p, s, scope);
+    if (s->desc.kind != HALO_OP_NORM_STATS) return merge_sums(p, s, scope);
     return (s->desc.per_sample ? merge_samples : merge_batch)(p, s, scope);
 }
 
-bool hl_statistics_wanted(const hl_program *p, const hl_step *s) { return (is_norm(s) || is_loss(s)) && (p->reducer || p->opt.team); }
+bool hl_statistics_wanted(const hl_program *p, const hl_step *s) { return (is_norm(s) || is_loss(s)) && (p->reducer || p->opt.team) && !p->merged; }
 
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
     const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */
-    if ((!is_norm(s) && !is_loss(s)) || more) return HALO_OK;
+    if ((!is_norm(s) && !is_loss(s)) || more || p->merged) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
     double end = hl_now();

@@ -68,7 +68,7 @@ static halo_status connect(hl_run *run)
     static const hl_link_way ways[] = {HL_LINK_AUTO, HL_LINK_ALL, HL_LINK_NODE, HL_LINK_NONE, HL_LINK_AUTO, HL_LINK_NONE};
     static const int wishes[] = {0, 1, -1};
     bool takes;
-    HL_TRY(hl_links_open(run->ctx, run->dev, ways[run->set.cuda.nccl], &run->links));
+    if (run->team && run->set.reduce.average != HL_AVERAGE_PARAMETERS) HL_TRY(hl_links_open(run->team, run->dev, ways[run->set.cuda.nccl], &run->links));
     HL_TRY(hl_comm_takes_cuda(run->ctx, run->dev->cuda ? wishes[run->set.cuda.mpi] : -1, &takes));
     run->mpi_reaches = takes && run->dev->ops->queue;
     return HALO_OK;

@@ -769,6 +769,20 @@ static void make_update(trial *t, rng *r)
     }
 }
 
+/* A count may be 0, of a rank that has no sample. */
+static void make_norm_merge(trial *t, rng *r)
+{
+    const int64_t n = rng_chance(r, 30) ? rng_int(r, 257, 700) : rng_int(r, 1, 24);
+    operand *stat = use_flat(t, HALO_STAT, DRESS_STAT, true, true, 3 * n);
+    t->d.reverse = rng_chance(r, 50);
+    fill_normal(r, stat);
+    for (int64_t i = 0; i < n; i++) {
+        stat->value[3 * i] = rng_chance(r, 10) ? 0 : (double)rng_int(r, 1, 64);
+        stat->value[3 * i + 2] = fabs(stat->value[3 * i + 2]) * 100;
+    }
+    if (rng_chance(r, 50)) use_flat(t, HALO_RUN, DRESS_MASTER, true, false, n);
+}
+
 /* Of a few tensors or of many, some with values that are not finite. */
 static void make_decide(trial *t, rng *r)
 {
@@ -828,6 +842,7 @@ static void make(trial *t, rng *r, halo_device *oracle)
     case HALO_OP_SUMSQ: make_sumsq(t, r); break;
     case HALO_OP_DECIDE: make_decide(t, r); break;
     case HALO_OP_PREPARE: make_prepare(t, r); break;
+    case HALO_OP_NORM_MERGE: make_norm_merge(t, r); break;
     case HALO_OP_UPDATE: make_update(t, r); break;
     case HALO_OP_CONV_IMAGE: /* through the convolutions that want one */
     case HALO_OP_KINDS: break;

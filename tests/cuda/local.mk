@@ -31,7 +31,7 @@ tests/cuda/planted/passage.c: src/net/passage.c
 	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/HL_TRY(p->dev->ops->wait(p->dev, w->packed));/(void)p;/" $(top_srcdir)/src/net/passage.c >$@.tmp && mv $@.tmp $@
 tests/cuda/planted/node_sums.c: src/net/node_sums.c
 	$(AM_V_GEN)$(MKDIR_P) tests/cuda/planted && sed "s/if (done) break;/break;/" $(top_srcdir)/src/net/node_sums.c >$@.tmp && mv $@.tmp $@
-cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp \
+cuda_simulated_kernels = tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp tests/cudasim/kern_margin.cpp tests/cudasim/kern_merge.cpp tests/cudasim/kern_norm.cpp \
 	tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_prepare.cpp tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp \
 	tests/cudasim/kern_upsample.cpp
 # The backend with a defect: its streams do not wait for one another

@@ -81,7 +81,7 @@ tests_cudasim_descriptors_real_CXXFLAGS = $(cudasim_cxxflags)
 tests_cudasim_descriptors_real_LDADD = $(CUDA_LIBS)
 
 tests_cudasim_halo_cuda_la_SOURCES = $(cuda_sources) tests/cudasim/kern_copy.cpp tests/cudasim/kern_decide.cpp tests/cudasim/kern_loss.cpp \
-	tests/cudasim/kern_margin.cpp tests/cudasim/kern_norm.cpp tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_prepare.cpp \
+	tests/cudasim/kern_margin.cpp tests/cudasim/kern_merge.cpp tests/cudasim/kern_norm.cpp tests/cudasim/kern_pointwise.cpp tests/cudasim/kern_pool.cpp tests/cudasim/kern_prepare.cpp \
 	tests/cudasim/kern_record.cpp tests/cudasim/kern_reduce.cpp tests/cudasim/kern_update.cpp tests/cudasim/kern_upsample.cpp
 tests_cudasim_halo_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/cudasim $(CUDASIM_CPPFLAGS) -DHL_HAVE_NCCL -DHL_CUDA_ARCHS='"70 75 80 86 89 90"'
 tests_cudasim_halo_cuda_la_CXXFLAGS = $(cudasim_cxxflags) -Wno-shadow -Wno-unknown-pragmas

@@ -19,6 +19,7 @@ libhalo_core_la_SOURCES += \
 	src/net/link.c \
 	src/net/load.c \
 	src/net/node_sums.c \
+	src/net/merge.c \
 	src/net/passage.c \
 	src/net/compile/backward.c \
 	src/net/compile/bind.c \
