@@ -93,6 +93,15 @@ halo_status hl_cpu_plan_new(halo_device *dev, const halo_op_desc *desc, size_t s
     return HALO_OK;
 }
 
+halo_status hl_cpu_plan_plain(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+{
+    hl_cpu_plan *p;
+    (void)choice;
+    HL_TRY(hl_cpu_plan_new(dev, desc, sizeof(*p), &p));
+    *plan = (halo_plan *)p;
+    return HALO_OK;
+}
+
 void hl_cpu_plan_free(halo_plan *plan) { free(plan); }
 
 int64_t hl_box_offset(const halo_operand *op)

@@ -72,6 +72,7 @@ typedef struct hl_cpu_plan {
 
 /* Zeroed plan of `size` bytes that begins with a hl_cpu_plan. hl_cpu_plan_free frees it: enough for a plan that owns nothing else. */
 halo_status hl_cpu_plan_new(halo_device *dev, const halo_op_desc *desc, size_t size, void *plan);
+halo_status hl_cpu_plan_plain(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan);
 void hl_cpu_plan_free(halo_plan *plan);
 
 /* "act:avx2" and the like into a candidate, all else zero; `items` independent pieces of work, equal ones. Returns 1, the number of candidates. */

@@ -8,15 +8,6 @@ static int decide_candidates(halo_device *dev, const halo_op_desc *d, halo_candi
     return hl_cpu_pointwise(dev, "cpu", 1, out);
 }
 
-static halo_status decide_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
-{
-    hl_cpu_plan *p;
-    (void)choice;
-    HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
-    *out = (halo_plan *)p;
-    return HALO_OK;
-}
-
 static halo_status decide_do(halo_plan *plan, const halo_op_args *args)
 {
     const halo_op_desc *d = &((const hl_cpu_plan *)plan)->d;
@@ -37,4 +28,4 @@ static halo_status decide_do(halo_plan *plan, const halo_op_args *args)
 }
 
 const halo_op_class hl_cpu_decide = {
-    .kind = HALO_OP_DECIDE, .candidates = decide_candidates, .plan = decide_make, .run = decide_do, .destroy = hl_cpu_plan_free};
+    .kind = HALO_OP_DECIDE, .candidates = decide_candidates, .plan = hl_cpu_plan_plain, .run = decide_do, .destroy = hl_cpu_plan_free};

@@ -8,15 +8,6 @@ static int merge_candidates(halo_device *dev, const halo_op_desc *d, halo_candid
     return hl_cpu_pointwise(dev, "cpu", 1, out);
 }
 
-static halo_status merge_make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
-{
-    hl_cpu_plan *p;
-    (void)choice;
-    HL_TRY(hl_cpu_plan_new(dev, d, sizeof(*p), &p));
-    *out = (halo_plan *)p;
-    return HALO_OK;
-}
-
 static void merge_one(double *s, double r, bool back)
 {
     if (!back) {
@@ -42,4 +33,4 @@ static halo_status merge_do(halo_plan *plan, const halo_op_args *args)
 }
 
 const halo_op_class hl_cpu_norm_merge = {
-    .kind = HALO_OP_NORM_MERGE, .candidates = merge_candidates, .plan = merge_make, .run = merge_do, .destroy = hl_cpu_plan_free};
+    .kind = HALO_OP_NORM_MERGE, .candidates = merge_candidates, .plan = hl_cpu_plan_plain, .run = merge_do, .destroy = hl_cpu_plan_free};

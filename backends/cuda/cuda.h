@@ -148,6 +148,8 @@ typedef struct hl_cuda_plan {
 } hl_cuda_plan;
 
 halo_status hl_cuda_plan_new(halo_device *dev, const halo_op_desc *desc, size_t size, void *plan);
+/* Enough for a plan that has nothing of its own. */
+halo_status hl_cuda_plan_plain(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan);
 void hl_cuda_plan_free(halo_plan *plan);
 
 /* Address of the first cell of a role's box, NULL where the role is absent. */

@@ -42,6 +42,15 @@ halo_status hl_cuda_plan_new(halo_device *dev, const halo_op_desc *desc, size_t 
     return HALO_OK;
 }
 
+halo_status hl_cuda_plan_plain(halo_device *dev, const halo_op_desc *desc, const halo_candidate *choice, halo_plan **plan)
+{
+    hl_cuda_plan *p;
+    (void)choice;
+    HL_TRY(hl_cuda_plan_new(dev, desc, sizeof(*p), &p));
+    *plan = (halo_plan *)p;
+    return HALO_OK;
+}
+
 void hl_cuda_plan_free(halo_plan *plan) { free(plan); }
 
 void *hl_cuda_ptr(const hl_cuda_plan *p, const halo_op_args *args, halo_role role)

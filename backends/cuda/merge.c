@@ -9,15 +9,6 @@ static int candidates(halo_device *dev, const halo_op_desc *d, halo_candidate *o
     return hl_cuda_offer("cuda", 0, out);
 }
 
-static halo_status make(halo_device *dev, const halo_op_desc *d, const halo_candidate *choice, halo_plan **out)
-{
-    hl_cuda_plan *p;
-    (void)choice;
-    HL_TRY(hl_cuda_plan_new(dev, d, sizeof(*p), &p));
-    *out = (halo_plan *)p;
-    return HALO_OK;
-}
-
 static halo_status run(halo_plan *plan, const halo_op_args *args)
 {
     const hl_cuda_plan *p = (const hl_cuda_plan *)plan;
@@ -25,4 +16,4 @@ static halo_status run(halo_plan *plan, const halo_op_args *args)
     return HALO_OK;
 }
 
-HL_CUDA_CLASS(hl_cuda_norm_merge, HALO_OP_NORM_MERGE, candidates, make, run);
+HL_CUDA_CLASS(hl_cuda_norm_merge, HALO_OP_NORM_MERGE, candidates, hl_cuda_plan_plain, run);

@@ -20,7 +20,7 @@ tests_cuda_driver_libcuda_la_SOURCES = tests/cuda/driver.c
 tests_cuda_driver_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 tests_cuda_driver_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
-tests_cuda_ways_SOURCES = tests/cuda/ways.c tests/check.h
+tests_cuda_ways_SOURCES = tests/cuda/ways.c tests/train/outcome.h
 tests_cuda_ways_planted_SOURCES = $(tests_cuda_ways_SOURCES)
 if CUDASIM
 # The same with defects: what is sent is not waited for

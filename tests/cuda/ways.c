@@ -4,90 +4,39 @@
  * them, by MPI from the device's memory, by MPI from the host's. Losses and gradients of each are those of the last one, all ranks hold equal bits, and where only the way of margins differs no bit
  * differs.
  */
-#include "comm/comm.h"
 #include "halo/halo_mpi.h"
-#include "tests/check.h"
-#include "tests/tap.h"
-#include "train/run.h"
+#include "tests/train/outcome.h"
 
 static halo_context *world;
 
-enum { STEPS_MAX = 8, KEYS_MAX = 40 };
-
-typedef struct outcome {
-    int losses;
-    double loss[STEPS_MAX];
-    int64_t n;
-    double *parameters, *gradients;
-    int params;
-    int64_t *at; /* [params + 1] */
+/* And by which way. */
+typedef struct trained {
+    outcome o;
     bool linked, between, from_device;
     hl_traffic sent;
-} outcome;
+} trained;
 
-static void claim(bool holds, const char *sentence, double figure)
-{
-    double bad = holds ? 0 : 1;
-    check_status(world, hl_comm_max(world, &bad, 1), "max");
-    if (world->rank == 0) tap_ok(bad == 0, "%d ranks, %s [%.3g]", world->ranks, sentence, figure);
-}
-
-static void keep_loss(void *user, const hl_event *e)
-{
-    outcome *o = user;
-    if (e->kind == HL_EVENT_STEP && o->losses < STEPS_MAX) o->loss[o->losses++] = e->loss;
-}
-
-static void keep_arrays(const hl_run *run, outcome *o)
-{
-    const hl_param_info *list;
-    o->params = hl_model_params(run->model, &list);
-    o->at = check_alloc(o->params + 1, sizeof(*o->at));
-    for (int i = 0; i < o->params; i++) o->at[i + 1] = o->at[i] + list[i].count;
-    o->n = o->at[o->params];
-    o->parameters = check_alloc(o->n, sizeof(double));
-    o->gradients = check_alloc(o->n, sizeof(double));
-    for (int i = 0; i < o->params; i++) {
-        check_status(run->ctx, hl_model_get(run->model, i, HL_MASTER, o->parameters + o->at[i]), list[i].name);
-        if (hl_model_has(run->model, i, HL_GRADIENT)) check_status(run->ctx, hl_model_get(run->model, i, HL_GRADIENT, o->gradients + o->at[i]), list[i].name);
-    }
-}
+static void claim(bool holds, const char *sentence, double figure) { outcome_claim(world, holds, sentence, figure); }
 
 /* keys: "a=1 b=2". A context of its own: a device keeps the settings with which it was opened. */
-static outcome train(const char *keys, const char *way)
+static trained train(const char *keys, const char *way)
 {
-    outcome o = {0};
-    char text[1200], *word[KEYS_MAX];
-    int n = 0;
-    hl_settings *set = check_alloc(1, sizeof(*set));
-    hl_run *run;
+    trained t = {.linked = false};
+    char text[1200];
     halo_context *ctx;
     check_status(NULL, halo_mpi_context_create(MPI_COMM_WORLD, NULL, &ctx), "context");
     snprintf(text, sizeof(text),
              "plan=fixed backend=cuda threads=1 batch=4 data.synthetic=true data.samples=16 data.transform=[] train.norm_samples=0 train.validate_every=1000 checkpoint.every=1000 "
              "optimizer.name=sgd optimizer.lr=1e-3 train.steps=3 train.epochs=4 %s %s",
              keys, way);
-    for (char *p = strtok(text, " "); p && n < KEYS_MAX; p = strtok(NULL, " ")) word[n++] = p;
-    check_status(ctx, hl_settings_load(ctx, "cosmoflow", n, word, set), keys);
-    check_status(ctx, hl_run_create(ctx, set, HL_NEED_TRAINING, 1u << HL_TRAIN, &run), keys);
-    check_status(ctx, hl_run_observe(run, keep_loss, &o), keys);
-    check_status(ctx, hl_run_train(run), keys);
-    keep_arrays(run, &o);
-    o.linked = run->links;
-    o.between = run->links && run->links->between;
-    o.from_device = run->mpi_reaches;
-    o.sent = hl_program_counted(run->train);
+    hl_run *run = outcome_train(ctx, text, &t.o);
+    t.linked = run->links;
+    t.between = run->links && run->links->between;
+    t.from_device = run->mpi_reaches;
+    t.sent = hl_program_counted(run->train);
     hl_run_destroy(run);
-    free(set);
     halo_context_destroy(ctx);
-    return o;
-}
-
-static void done(outcome *o)
-{
-    free(o->parameters);
-    free(o->gradients);
-    free(o->at);
+    return t;
 }
 
 static double losses_apart(const outcome *a, const outcome *b)
@@ -118,51 +67,37 @@ static double gradients_apart(const outcome *a, const outcome *b, double toleran
     return worst;
 }
 
-/* Rank 0's bits on all ranks. */
-static bool equal_everywhere(const double *x, int64_t n)
-{
-    size_t bytes = (size_t)n * sizeof(double);
-    double *first = check_alloc(n, sizeof(double));
-    memcpy(first, x, bytes);
-    check_status(world, hl_comm_broadcast(world, first, bytes, 0), "broadcast");
-    bool same = memcmp(first, x, bytes) == 0;
-    free(first);
-    return same;
-}
-
-static bool equal_bits(const outcome *a, const outcome *b) { return a->n == b->n && memcmp(a->parameters, b->parameters, (size_t)a->n * sizeof(double)) == 0; }
-
 /* In the nodes, and over all, beside by way of the host. */
 static void sums(const char *what, const char *keys, double tolerance)
 {
     char sentence[256];
-    outcome host = train(keys, "cuda.nccl=no cuda.mpi=host"), node = train(keys, "cuda.nccl=node cuda.mpi=host");
-    double loss = losses_apart(&node, &host), gradient = gradients_apart(&node, &host, tolerance);
+    trained host = train(keys, "cuda.nccl=no cuda.mpi=host"), node = train(keys, "cuda.nccl=node cuda.mpi=host");
+    double loss = losses_apart(&node.o, &host.o), gradient = gradients_apart(&node.o, &host.o, tolerance);
     snprintf(sentence, sizeof(sentence), "%s: summed in the nodes and between them, losses are those by way of the host", what);
     claim(node.between && !host.linked && loss <= tolerance, sentence, loss);
     snprintf(sentence, sizeof(sentence), "%s: so are gradients", what);
     claim(gradient <= 10 * tolerance, sentence, gradient);
     snprintf(sentence, sizeof(sentence), "%s: and parameters and gradients are equal on all ranks", what);
-    claim(equal_everywhere(node.parameters, node.n) && equal_everywhere(node.gradients, node.n), sentence, (double)node.n);
-    done(&host);
-    done(&node);
+    claim(outcome_everywhere(world, node.o.parameters, node.o.n) && outcome_everywhere(world, node.o.gradients, node.o.n), sentence, (double)node.o.n);
+    outcome_done(&host.o);
+    outcome_done(&node.o);
 }
 
 /* Margins by MPI, from the device's memory and from the host's; these libraries are the same ones, so that bits are. */
 static void margins(const char *what, const char *keys)
 {
     char sentence[256];
-    outcome host = train(keys, "cuda.nccl=no cuda.mpi=host"), device = train(keys, "cuda.nccl=no cuda.mpi=auto");
+    trained host = train(keys, "cuda.nccl=no cuda.mpi=host"), device = train(keys, "cuda.nccl=no cuda.mpi=auto");
     snprintf(sentence, sizeof(sentence), "%s: margins that MPI takes from the device's memory give the bits of those by way of the host", what);
-    claim(equal_bits(&device, &host) && losses_apart(&device, &host) == 0, sentence, (double)device.n);
+    claim(outcome_equal(&device.o, &host.o) && losses_apart(&device.o, &host.o) == 0, sentence, (double)device.o.n);
     snprintf(sentence, sizeof(sentence), "%s: and these were the ways", what);
     claim(device.from_device && !host.from_device, sentence, device.from_device);
     const hl_traffic *a = &device.sent, *b = &host.sent;
     snprintf(sentence, sizeof(sentence), "%s: and as many bytes are sent", what);
     claim(a->halo_bytes[0] == b->halo_bytes[0] && a->halo_bytes[1] == b->halo_bytes[1] && a->halo_messages == b->halo_messages && a->gather_bytes == b->gather_bytes && a->halo_bytes[0] > 0,
           sentence, (double)a->halo_bytes[0]);
-    done(&host);
-    done(&device);
+    outcome_done(&host.o);
+    outcome_done(&device.o);
 }
 
 int main(int argc, char **argv)

@@ -24,7 +24,7 @@ tests_train_tensors_SOURCES = tests/train/tensors.c
 
 # Several ranks beside one
 check_PROGRAMS += tests/train/same
-tests_train_same_SOURCES = tests/train/same.c
+tests_train_same_SOURCES = tests/train/same.c tests/train/outcome.h
 train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test tests/train/trace.test
 dist_check_SCRIPTS += $(train_scripts)
 TESTS += $(train_scripts)

@@ -4,79 +4,21 @@
  * backend in f32; what must be equal on all ranks; and that with the schedules whose additions do not depend on a gradient's place no bit of the parameters
  * depends on groups or orchestration.
  */
-#include "comm/comm.h"
 #include "halo/halo_mpi.h"
-#include "tests/check.h"
-#include "tests/tap.h"
-#include "train/run.h"
+#include "tests/train/outcome.h"
 
 static halo_context *ctx, *alone;
 
-enum { STEPS_MAX = 16, KEYS_MAX = 24 };
-
-/* One training: losses on rank 0; all parameters and all gradients of the last step. */
-typedef struct outcome {
-    int losses;
-    double loss[STEPS_MAX];
-    int64_t n;
-    double *parameters, *gradients;
-    int params;
-    int64_t *at; /* [params + 1] */
-} outcome;
-
-static void claim(bool holds, const char *sentence, double figure)
-{
-    double bad = holds ? 0 : 1;
-    check_status(ctx, hl_comm_max(ctx, &bad, 1), "max");
-    if (ctx->rank == 0) tap_ok(bad == 0, "%d ranks, %s [%.3g]", ctx->ranks, sentence, figure);
-}
-
-static void keep_loss(void *user, const hl_event *e)
-{
-    outcome *o = user;
-    if (e->kind == HL_EVENT_STEP && o->losses < STEPS_MAX) o->loss[o->losses++] = e->loss;
-}
-
-static void keep_arrays(const hl_run *run, outcome *o)
-{
-    const hl_param_info *list;
-    o->params = hl_model_params(run->model, &list);
-    o->at = check_alloc(o->params + 1, sizeof(*o->at));
-    for (int i = 0; i < o->params; i++) o->at[i + 1] = o->at[i] + list[i].count;
-    o->n = o->at[o->params];
-    o->parameters = check_alloc(o->n, sizeof(double));
-    o->gradients = check_alloc(o->n, sizeof(double));
-    for (int i = 0; i < o->params; i++) {
-        check_status(run->ctx, hl_model_get(run->model, i, HL_MASTER, o->parameters + o->at[i]), list[i].name);
-        if (hl_model_has(run->model, i, HL_GRADIENT)) check_status(run->ctx, hl_model_get(run->model, i, HL_GRADIENT, o->gradients + o->at[i]), list[i].name);
-    }
-}
+static void claim(bool holds, const char *sentence, double figure) { outcome_claim(ctx, holds, sentence, figure); }
 
 /* keys: "a=1 b=2". */
 static outcome train(halo_context *on, const char *keys)
 {
     outcome o = {0};
-    char text[1024], *word[KEYS_MAX];
-    int n = 0;
-    hl_settings *set = check_alloc(1, sizeof(*set));
-    hl_run *run;
+    char text[1024];
     snprintf(text, sizeof(text), "plan=fixed backend=cpu threads=1 size=8 batch=10 data.synthetic=true data.samples=40 data.transform=[] %s", keys);
-    for (char *p = strtok(text, " "); p && n < KEYS_MAX; p = strtok(NULL, " ")) word[n++] = p;
-    check_status(on, hl_settings_load(on, "cosmoflow", n, word, set), keys);
-    check_status(on, hl_run_create(on, set, HL_NEED_TRAINING, 1u << HL_TRAIN, &run), keys);
-    check_status(on, hl_run_observe(run, keep_loss, &o), keys);
-    check_status(on, hl_run_train(run), keys);
-    keep_arrays(run, &o);
-    hl_run_destroy(run);
-    free(set);
+    hl_run_destroy(outcome_train(on, text, &o));
     return o;
-}
-
-static void done(outcome *o)
-{
-    free(o->parameters);
-    free(o->gradients);
-    free(o->at);
 }
 
 /* max |a - b| / |b| of the losses of rank 0; infinite where they are not as many. */
@@ -102,23 +44,6 @@ static double gradients_apart(const outcome *a, const outcome *b)
     return worst;
 }
 
-/* Rank 0's bits on all ranks. */
-static bool equal_everywhere(const double *x, int64_t n)
-{
-    size_t bytes = (size_t)n * sizeof(double);
-    double *first = check_alloc(n, sizeof(double));
-    memcpy(first, x, bytes);
-    check_status(ctx, hl_comm_broadcast(ctx, first, bytes, 0), "broadcast");
-    bool same = memcmp(first, x, bytes) == 0;
-    free(first);
-    return same;
-}
-
-static bool equal_bits(const outcome *a, const outcome *b)
-{
-    return a->n == b->n && memcmp(a->parameters, b->parameters, (size_t)a->n * sizeof(double)) == 0;
-}
-
 static void single(const char *network)
 {
     char one[512], five[512], sentence[256];
@@ -131,16 +56,16 @@ static void single(const char *network)
     snprintf(sentence, sizeof(sentence), "%s: every reduced gradient is that of one rank to 1e-5 of its maximum", network);
     claim(gradients <= 1e-5, sentence, gradients);
     snprintf(sentence, sizeof(sentence), "%s: weights, running statistics and gradients are equal on all ranks", network);
-    claim(equal_everywhere(many.parameters, many.n) && equal_everywhere(many.gradients, many.n), sentence, (double)many.n);
-    done(&many);
-    done(&few);
+    claim(outcome_everywhere(ctx, many.parameters, many.n) && outcome_everywhere(ctx, many.gradients, many.n), sentence, (double)many.n);
+    outcome_done(&many);
+    outcome_done(&few);
     many = train(ctx, five);
     if (ctx->rank == 0) few = train(alone, five);
     double later = ctx->rank == 0 ? losses_apart(&many, &few, 5) : 0;
     snprintf(sentence, sizeof(sentence), "%s: the losses of 5 steps are those of one rank to 1e-5", network);
     claim(later <= 1e-5, sentence, later);
-    done(&many);
-    done(&few);
+    outcome_done(&many);
+    outcome_done(&few);
 }
 
 /* Parameters after 5 steps of momentum, with these words for the reduction. */
@@ -156,8 +81,8 @@ static void bits(void)
     static const char *const algorithms[] = {"rabenseifner", "hierarchical", "mpi", "ring"}, *const orchestrations[] = {"static", "bitvector", "coordinator"},
                       *const groups[] = {"auto", "per-layer", "single", "{bytes: 20000}", "{layers: [fc1]}"};
     outcome first = reduced("reduce.algorithm=rabenseifner reduce.group=single"), again = reduced("reduce.algorithm=rabenseifner reduce.group=single");
-    claim(equal_bits(&first, &again), "the same bits from run to run", 5);
-    done(&again);
+    claim(outcome_equal(&first, &again), "the same bits from run to run", 5);
+    outcome_done(&again);
     for (int a = 0; a < 4; a++) {
         bool same = true;
         char words[256], sentence[256];
@@ -170,18 +95,18 @@ static void bits(void)
                 snprintf(words, sizeof(words), "reduce.algorithm=%s reduce.orchestration=%s reduce.group=%s", algorithms[a], orchestrations[o], group);
                 outcome other = reduced(words);
                 if (g == 0 && o == 0 && a != 0 && ctx->ranks != 2) { /* another schedule adds in another order */
-                    done(&first);
+                    outcome_done(&first);
                     first = other;
                     continue;
                 }
-                same = same && equal_bits(&first, &other);
-                done(&other);
+                same = same && outcome_equal(&first, &other);
+                outcome_done(&other);
             }
         snprintf(sentence, sizeof(sentence), "%s: no bit of the parameters depends on groups or orchestration%s", algorithms[a],
                  ctx->ranks == 2 ? ", nor on the schedule" : "");
         claim(same, sentence, some * kinds);
     }
-    done(&first);
+    outcome_done(&first);
 }
 
 int main(int argc, char **argv)
