@@ -115,7 +115,9 @@ halo_status hl_links_open(const hl_team *team, halo_device *dev, hl_link_way way
 
 /* --------------------------------------------------------------------------------------------------------- what sums cost */
 
-enum { MEASURE_SIZES = 5, MEASURE_TIMES = 5, MEASURE_LEAST = 4096, MEASURE_MOST = 256 << 20 };
+enum { MEASURE_SIZES = 5, MEASURE_TIMES = 5 };
+#define MEASURE_LEAST 4096.0
+#define MEASURE_MOST 268435456.0
 
 static int ascending(const void *a, const void *b)
 {
@@ -123,14 +125,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static halo_status time_sum(halo_context *ctx, halo_device *dev, const hl_links *l, void *buffer, halo_dtype type, int64_t n, double *median)
+static halo_status time_sum(const hl_model *m, const hl_links *l, int64_t n, double *median)
 {
+    const halo_device_ops *ops = m->dev->ops;
     double seconds[MEASURE_TIMES];
     for (int i = 0; i < MEASURE_TIMES; i++) {
-        HL_TRY(hl_comm_barrier(ctx));
+        HL_TRY(hl_comm_barrier(m->ctx));
         double start = hl_now();
-        HL_TRY(dev->ops->link_sum(dev, l->sums, buffer, type, n, NULL));
-        HL_TRY(dev->ops->wait(dev, NULL));
+        HL_TRY(ops->link_sum(m->dev, l->sums, m->base[HL_GRADIENT], m->dev->master, n, NULL));
+        HL_TRY(ops->wait(m->dev, NULL));
         seconds[i] = hl_now() - start;
     }
     qsort(seconds, MEASURE_TIMES, sizeof(double), ascending);
@@ -138,20 +141,16 @@ static halo_status time_sum(halo_context *ctx, halo_device *dev, const hl_links 
     return HALO_OK;
 }
 
-halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost)
+halo_status hl_links_measure(const hl_model *m, const hl_links *links, hl_reduce_cost *cost)
 {
-    const double largest = fmin(fmax((double)bytes, 2.0 * MEASURE_LEAST), MEASURE_MOST);
+    const double element = (double)hl_dtype_size(m->dev->master), largest = fmin((double)m->trained * element, MEASURE_MOST), least = fmin(MEASURE_LEAST, largest / 2);
     double size[MEASURE_SIZES], seconds[MEASURE_SIZES];
-    void *buffer = NULL;
-    HL_AGREE(ctx, dev->ops->alloc(dev, (size_t)largest, &buffer));
-    halo_status st = dev->ops->fill(dev, buffer, 0, (size_t)largest, NULL);
-    for (int i = 0; i < MEASURE_SIZES && st == HALO_OK; i++) {
-        size[i] = MEASURE_LEAST * pow(largest / MEASURE_LEAST, (double)i / (MEASURE_SIZES - 1));
-        st = time_sum(ctx, dev, links, buffer, type, (int64_t)(size[i] / (double)hl_dtype_size(type)), &seconds[i]);
+    for (int i = 0; i < MEASURE_SIZES; i++) {
+        const int64_t n = hl_max64(1, (int64_t)(least * pow(largest / least, (double)i / (MEASURE_SIZES - 1)) / element));
+        size[i] = (double)n * element;
+        HL_TRY(time_sum(m, links, n, &seconds[i]));
     }
-    dev->ops->release(dev, buffer);
-    HL_TRY(st);
-    HL_TRY(hl_comm_max(ctx, seconds, MEASURE_SIZES));
+    HL_TRY(hl_comm_max(m->ctx, seconds, MEASURE_SIZES));
     *cost = hl_fit_cost(size, seconds, MEASURE_SIZES);
     return HALO_OK;
 }

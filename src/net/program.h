@@ -89,8 +89,8 @@ typedef enum hl_link_way { HL_LINK_AUTO = 0, HL_LINK_ALL, HL_LINK_NODE, HL_LINK_
 /* NULL where devices cannot: then rank 0 says why, unless it is plain. The caller closes them, NULL is allowed. Both collective. */
 halo_status hl_links_open(const hl_team *team, halo_device *dev, hl_link_way way, hl_links **links);
 void hl_links_close(halo_device *dev, hl_links *links);
-/* Times sums of several sizes up to `bytes` over the links and fits their cost: the slowest rank's. Collective; takes memory of the device for a while. */
-halo_status hl_links_measure(halo_context *ctx, halo_device *dev, const hl_links *links, halo_dtype type, int64_t bytes, hl_reduce_cost *cost);
+/* Times sums of several sizes up to that of all gradients, in their memory and before the first step, and fits their cost: the slowest rank's. Collective. */
+halo_status hl_links_measure(const hl_model *model, const hl_links *links, hl_reduce_cost *cost);
 
 /* Samples as they are stored, for a device that turns, shifts and transforms them itself (HALO_OP_PREPARE), where it reads memory of the host by itself (halo_device_ops.pin); elsewhere it means nothing. */
 typedef struct hl_stored {

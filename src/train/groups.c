@@ -126,7 +126,7 @@ static halo_status measured(hl_run *run, hl_reducer_options *o, hl_gradient *gra
 {
     HL_TRY(time_gradients(run, o, gradient));
     const int64_t bytes = gradient[o->gradients - 1].hi * (int64_t)spec->element;
-    HL_TRY(run->links ? hl_links_measure(run->ctx, run->dev, run->links, o->type, bytes, &spec->cost) : hl_reducer_measure(run->ctx, o, bytes, &spec->cost));
+    HL_TRY(run->links ? hl_links_measure(run->model, run->links, &spec->cost) : hl_reducer_measure(run->ctx, o, bytes, &spec->cost));
     if (run->links && run->links->between) HL_TRY(measure_between(run, o, bytes, &spec->cost));
     HL_DEBUG(run->ctx, "backward takes %.3g ms, a sum %.3g us and %.3g s per GB", gradient[o->gradients - 1].seconds * 1e3, spec->cost.latency * 1e6,
              spec->cost.seconds_per_byte * 1e9);
