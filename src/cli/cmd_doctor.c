@@ -37,7 +37,7 @@ static void backend(hl_invocation *inv, const halo_backend *b, hl_str *t, hl_jso
         hl_json_string(j, "device", info.name);
         hl_json_string(j, "details", info.details);
         if (*info.placement) {
-            hl_str_addf(t, "threads   computing: %s\n", info.placement);
+            hl_str_addf(t, "          computing: %s\n", info.placement);
             hl_json_string(j, "placement", info.placement);
         }
         dev->ops->close(dev);
@@ -65,7 +65,7 @@ static void mpi(hl_str *t, hl_json *j)
 static void helpers(hl_str *t, hl_json *j)
 {
     int cores = hl_usable_cores();
-    hl_str_addf(t, "          reading ahead: 1 where there is data, summing gradients: 1 where there are several ranks; free to move over %d core%s\n", cores,
+    hl_str_addf(t, "threads   beside these: reading ahead: 1 where there is data, summing gradients: 1 where there are several ranks; free to move over %d core%s\n", cores,
                 HL_S(cores));
     hl_json_string(j, "helper_threads", "one reads ahead where there is data, one sums gradients where there are several ranks; neither is bound");
 }
@@ -97,8 +97,8 @@ static int doctor(hl_invocation *inv)
     hl_json_array(&j, "backends");
     for (const halo_backend *const *b = hl_backends(); *b; b++) backend(inv, *b, &t, &j);
     hl_json_end_array(&j);
-    mpi(&t, &j);
     helpers(&t, &j);
+    mpi(&t, &j);
     advice(&t, &j);
     hl_json_end_object(&j);
     int rc = inv->json ? hl_print_json(inv, &j) : hl_print(inv, &t);
