@@ -29,6 +29,7 @@ static const struct rule {
     {"plan_cache", "plan", "measure", false},
     {"winograd|cpu.*", "backend", "auto|cpu", false},
     {"cuda.*", "backend", "auto|cuda", false},
+    {"cuda.tf32", "precision", "f32", false},
     {"data.train|data.validation|data.test|data.split|data.folds.*|data.format|data.crop|data.spacing|data.x.*|data.y.*|data.targets.*|data.scan_*|data.detector_*|data.unit_dose", "data.synthetic", "false", false},
     {"data.samples", "data.synthetic", "true", false},
     {"data.folds.use|data.folds.patient", "data.folds.count", "!none", true},
