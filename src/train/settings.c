@@ -77,7 +77,7 @@ static const hl_key table[] = {
                 "nodes (node); auto (true): the first of these that works; no (false): by MPI alone"),
     KEY("cuda.mpi", HL_SETTING_CHOICE, cuda.mpi, .fallback = "auto", .choices = "auto|device|host",
         .help = "backend cuda: where MPI finds the margins that NCCL does not carry: in the device's memory (device), in the host's (host); auto: the device's if MPI says that it takes its addresses"),
-    KEY("cuda.graphs", HL_SETTING_BOOL, cuda.graphs, .fallback = "true", .help = "backend cuda: what a step puts on the device between communications is one CUDA graph"),
+    KEY("cuda.graphs", HL_SETTING_BOOL, cuda.graphs, .fallback = "true", .help = "backend cuda: what a step puts on the device, sums of gradients by NCCL among it, is recorded once and replayed as one CUDA graph; what MPI carries parts it into several"),
     KEY("cuda.prepare", HL_SETTING_BOOL, cuda.prepare, .fallback = "true",
         .help = "backend cuda: samples go to the device as they are stored, beside the step before, and are transformed and turned there; false: on the host, and up between steps"),
     KEY("cuda.deterministic", HL_SETTING_BOOL, cuda.deterministic, .fallback = "true",
