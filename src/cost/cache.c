@@ -18,13 +18,20 @@ static const char *variable(const char *name)
     return text && *text ? text : NULL;
 }
 
+/* The XDG base directory specification: "If an implementation encounters a relative path in any of these variables it should consider the path invalid and ignore it." */
+static const char *absolute(const char *name)
+{
+    const char *path = variable(name);
+    return path && *path == '/' ? path : NULL;
+}
+
 halo_status hl_cache_place(halo_context *ctx, const char *said, char **dir)
 {
     const char *home;
     *dir = NULL;
     if (!said || !*said) said = variable("HALO_CACHE");
     if (said) return strcmp(said, "no") == 0 ? HALO_OK : hl_strdup(ctx, said, dir);
-    if ((home = variable("XDG_CACHE_HOME"))) return hl_path_join(ctx, home, "halo", dir);
+    if ((home = absolute("XDG_CACHE_HOME"))) return hl_path_join(ctx, home, "halo", dir);
     return (home = variable("HOME")) ? hl_path_join(ctx, home, ".cache/halo", dir) : HALO_OK;
 }
 
