@@ -37,6 +37,22 @@ static void lay_out(hl_model *m)
     lay_out_some(m, true);
 }
 
+/* On a device with memory of its own: too little for all arrays is told before any of it is taken. What they need does not depend on the batch. */
+static halo_status check_room(const hl_model *m)
+{
+    halo_device_info info;
+    const double mib = 1048576;
+    const size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master), weights = bytes + (size_t)m->running_elements * sizeof(float), state = hl_model_state_bytes(m);
+    const size_t all = hl_model_weight_bytes(m) + state;
+    if (m->dev->ops->mpi_pointer) return HALO_OK;
+    m->dev->ops->describe(m->dev, &info);
+    if (info.memory_free == 0 || all <= info.memory_free) return HALO_OK;
+    return hl_fail(m->ctx, HALO_ERR_NOMEM,
+                   "the model of '%s' needs %.1f MiB on '%s' whatever the batch is: weights %.1f, gradients %.1f, the optimiser's state %.1f; and %.1f of its %.1f MiB are free: take a smaller network%s",
+                   m->net->name, (double)all / mib, info.name, (double)weights / mib, m->has_optim ? (double)bytes / mib : 0, (double)state / mib, (double)info.memory_free / mib,
+                   (double)info.memory_total / mib, m->has_state[0] ? ", an optimiser with less state ('optimizer.name'), or a device with more memory" : ", or a device with more memory");
+}
+
 static halo_status alloc_cleared(hl_model *m, size_t bytes, void **ptr)
 {
     if (bytes == 0) return HALO_OK;
@@ -48,6 +64,7 @@ static halo_status alloc_cleared(hl_model *m, size_t bytes, void **ptr)
 static halo_status allocate(hl_model *m)
 {
     size_t bytes = (size_t)m->elements * hl_dtype_size(m->dev->master);
+    HL_TRY(check_room(m));
     HL_TRY(alloc_cleared(m, bytes, &m->base[HL_MASTER]));
     HL_TRY(alloc_cleared(m, (size_t)m->running_elements * sizeof(float), &m->running));
     if (m->has_optim) {
