@@ -27,6 +27,10 @@ halo_status hl_file_read(halo_context *ctx, const char *path, size_t most, char 
 /* "a" + "/" + "b"; *out is freed by the caller. */
 halo_status hl_path_join(halo_context *ctx, const char *a, const char *b, char **out);
 
+/* One process at a time in a directory: an exclusive lock on DIR/.lock, which goes with *lock, to be closed, or with the process, however that ends. HALO_ERR_USAGE names the one that has it. Where the
+ * file system has no locks, nothing is locked. *lock is -1 after a failure. */
+halo_status hl_directory_lock(halo_context *ctx, const char *directory, int *lock);
+
 bool hl_file_exists(const char *path);
 /* A pipe, terminal or device: something that a rename must not replace. */
 bool hl_is_special(const char *path);

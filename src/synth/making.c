@@ -75,7 +75,7 @@ halo_status hl_making_prepare(halo_context *ctx, const hl_universes_settings *s,
     bool latest = s->prior == HL_PRIOR_2019, hubble = s->hubble == 2 || (s->hubble == 0 && latest);
 
     *m = (hl_making){
-        .ctx = ctx, .settings = s, .parts = {s->count, s->validation, s->test}, .begin = hl_now()};
+        .ctx = ctx, .settings = s, .parts = {s->count, s->validation, s->test}, .begin = hl_now(), .lock = -1};
     HL_TRY(simulation_options(ctx, s, &m->simulation));
     share_work(ctx, s, m);
     m->prior = hl_prior_published((hl_prior_set)s->prior, hubble);

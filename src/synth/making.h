@@ -18,6 +18,7 @@ typedef struct hl_making {
     bool box_scaled;
     bool together; /* all ranks make each universe, not each rank its own */
     int jobs;
+    int lock; /* of the directory; -1: none */
     double begin;
     hl_universes_progress progress;
     halo_status status; /* the first failure; ends the others */
@@ -52,8 +53,10 @@ typedef halo_status (*hl_making_read)(halo_context *ctx, const char *path, hl_st
 
 /*
  * Makes a generator's directory, where `file` holds the settings that must not change between runs into it, in the words of a file: only equal ones write to it again. HALO_ERR_USAGE names the first line
- * that differs. What killed runs left in it is removed. For one rank.
+ * that differs, or the process that is making it. It is this one's until *lock, which is -1 after a failure, is closed. What killed runs left in it is removed. For one rank, the lock until all ranks are
+ * done.
  */
-halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read);
+halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read, int *lock);
+void hl_making_leave_directory(int lock);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* making_directory.c -- the directory of a run: its settings, its parts, the list of what is in it. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "synth/making.h"
@@ -60,14 +61,14 @@ static halo_status read_plain(halo_context *ctx, const char *path, hl_str *out)
     return out->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : HALO_OK;
 }
 
-halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read)
+/* Compares with what an earlier run said, or says it. */
+static halo_status keep_settings(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read)
 {
     const int below = 2; /* train/images */
     hl_str was = {0};
-    char *path = NULL;
-    halo_status st;
-    HL_GOTO(st, settings->failed ? hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings") : hl_make_dirs(ctx, directory), done);
-    HL_GOTO(st, hl_path_join(ctx, directory, file, &path), done);
+    char *path;
+    halo_status st = HALO_OK;
+    HL_TRY(hl_path_join(ctx, directory, file, &path));
     if (hl_file_exists(path)) {
         HL_GOTO(st, (read ? read : read_plain)(ctx, path, &was), done);
         if (!was.s || strcmp(was.s, settings->s) != 0) HL_GOTO(st, refuse_difference(ctx, directory, was.s ? was.s : "", settings->s), done);
@@ -80,11 +81,29 @@ done:
     return st;
 }
 
+halo_status hl_making_take_directory(halo_context *ctx, const char *directory, const char *file, const hl_str *settings, hl_making_read read, int *lock)
+{
+    *lock = -1;
+    if (settings->failed) return hl_fail(ctx, HALO_ERR_NOMEM, "out of memory: settings");
+    HL_TRY(hl_make_dirs(ctx, directory));
+    HL_TRY(hl_directory_lock(ctx, directory, lock));
+    halo_status st = keep_settings(ctx, directory, file, settings, read);
+    if (st == HALO_OK) return st;
+    hl_making_leave_directory(*lock);
+    *lock = -1;
+    return st;
+}
+
+void hl_making_leave_directory(int lock)
+{
+    if (lock >= 0) close(lock);
+}
+
 static halo_status claim(hl_making *m)
 {
     hl_str text = {0};
     halo_status st = fixed_settings(m->ctx, m->settings, &text);
-    if (st == HALO_OK) st = hl_making_take_directory(m->ctx, m->settings->out, "universes.yaml", &text, read_fixed);
+    if (st == HALO_OK) st = hl_making_take_directory(m->ctx, m->settings->out, "universes.yaml", &text, read_fixed, &m->lock);
     hl_str_free(&text);
     return st;
 }

@@ -161,13 +161,13 @@ static halo_status write_table(maker *m)
     return st;
 }
 
-static halo_status claim(halo_context *ctx, const hl_phantom_settings *s)
+static halo_status claim(halo_context *ctx, const hl_phantom_settings *s, int *lock)
 {
     hl_phantom_settings fixed = *s;
     hl_str text = {0};
     snprintf(fixed.out, sizeof(fixed.out), ".");
     hl_config_write(hl_phantom_keys(), &fixed, &text);
-    halo_status st = hl_making_take_directory(ctx, s->out, "phantoms.yaml", &text, NULL);
+    halo_status st = hl_making_take_directory(ctx, s->out, "phantoms.yaml", &text, NULL, lock);
     hl_str_free(&text);
     return st;
 }
@@ -186,9 +186,11 @@ halo_status hl_phantoms_make(halo_context *ctx, const hl_phantom_settings *s, bo
     const int64_t count[] = {s->count, s->validation, s->test};
     HL_TRY(hl_phantoms_check(ctx, s));
     hl_str_add(&m.table, "phantom,class,d,h,w,radius_1,radius_2,radius_3,volume,voxels\n");
-    halo_status st = claim(ctx, s);
+    int lock;
+    halo_status st = claim(ctx, s, &lock);
     for (int part = 0; part < 3 && st == HALO_OK; part++) st = write_part(&m, part, count[part]);
     if (st == HALO_OK) st = write_table(&m);
+    hl_making_leave_directory(lock);
     free(m.value);
     free(m.label);
     free(m.y);

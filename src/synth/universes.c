@@ -256,6 +256,7 @@ halo_status hl_universes_make(halo_context *ctx, const hl_universes_settings *se
 
     m.hooks = hooks;
     if (st == HALO_OK) st = make_all(&m);
+    hl_making_leave_directory(m.lock);
     if (result) *result = m.progress;
     free(m.table.value);
     return st;

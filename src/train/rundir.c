@@ -9,9 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,20 +86,6 @@ free_text:
     return st;
 }
 
-/* One run at a time in a directory: an exclusive lock on DIR/.lock that the kernel drops with the process. */
-static halo_status lock(hl_run *run)
-{
-    char *path;
-    halo_status st = HALO_OK;
-    HL_TRY(hl_path_join(run->ctx, run->set.output, ".lock", &path));
-    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (run->lock < 0) st = hl_fail(run->ctx, HALO_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        st = hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' is in use by another run", run->set.output);
-    free(path);
-    return st;
-}
-
 /* What writers that were killed left behind; nobody else writes here while the lock is held. */
 static halo_status remove_temporaries(hl_run *run)
 {
@@ -132,7 +116,7 @@ halo_status hl_rundir_begin(hl_run *run)
     if (n > 0 && !*run->set.resume)
         return hl_fail(run->ctx, HALO_ERR_USAGE, "'%s' holds the checkpoints of an earlier run; continue it with resume=auto or choose another output",
                        run->set.output);
-    HL_TRY(lock(run));
+    HL_TRY(hl_directory_lock(run->ctx, run->set.output, &run->lock));
     return remove_temporaries(run);
 }
 

@@ -25,6 +25,7 @@ typedef struct maker {
     const hl_cbed_hooks *hooks;
     double begin, mean, std; /* of y, once `measured` */
     bool measured;
+    int lock; /* of the directory; -1: none */
     int64_t count[HL_CBED_PARTS], files[HL_CBED_PARTS];
     float *patterns, *image;
     uint16_t *counts;
@@ -250,7 +251,7 @@ static halo_status claim(maker *m)
 {
     hl_str text = {0};
     halo_status st = fixed_settings(m, &text);
-    if (st == HALO_OK) st = hl_making_take_directory(m->c.ctx, m->c.s->out, "cbed.yaml", &text, NULL);
+    if (st == HALO_OK) st = hl_making_take_directory(m->c.ctx, m->c.s->out, "cbed.yaml", &text, NULL, &m->lock);
     hl_str_free(&text);
     return st;
 }
@@ -316,11 +317,12 @@ static halo_status make_all(maker *m)
 
 halo_status hl_cbeds_make(halo_context *ctx, const hl_cbed_settings *s, const hl_cbed_hooks *hooks, hl_cbed_result *result)
 {
-    maker m = {.hooks = hooks, .begin = hl_now(), .count = {s->count, s->validation, s->test}};
+    maker m = {.hooks = hooks, .begin = hl_now(), .lock = -1, .count = {s->count, s->validation, s->test}};
     for (int p = 0; p < HL_CBED_PARTS; p++) m.files[p] = hl_div_up(m.count[p], s->per_file);
     halo_status st = hl_agree(ctx, hl_cbed_open(ctx, s, &m.c));
     if (hooks) m.c.stop = (hl_stop){hooks->stop, hooks->user};
     if (st == HALO_OK) st = make_all(&m);
+    hl_making_leave_directory(m.lock);
     hl_cbed_close(&m.c);
     free(m.patterns);
     free(m.image);
