@@ -4,6 +4,8 @@
  *
  *   loss = m - x[t] + log z,   dloss/dx[c] = exp(x[c] - m) / z - [c = t]
  *
+ * The derivative of class t is minus the sum of the others': near certainty its p - 1 would be the rounding of p alone.
+ *
  * STAT and weights as in loss.c; the mean is over cells, whose classes may be weighted, or a class number left out. No exponent is above 0 and z is at least 1, so nothing overflows however large the logits are.
  */
 #include "ref.h"
@@ -35,12 +37,13 @@ double hl_ref_divisor(const halo_plan *plan, const halo_op_args *args, int64_t n
 
 double hl_ref_cross_entropy_cell(double *x, int64_t classes, int64_t step, double label)
 {
-    double m = x[0], z = 0;
+    double m = x[0], z = 0, others = 0;
     bool known = label >= 0 && label < (double)classes && label == floor(label);
     for (int64_t c = 1; c < classes; c++) m = x[c * step] > m || isnan(x[c * step]) ? x[c * step] : m;
     double loss = known ? m - x[(int64_t)label * step] : NAN;
     for (int64_t c = 0; c < classes; c++) z += x[c * step] = exp(x[c * step] - m);
-    for (int64_t c = 0; c < classes; c++) x[c * step] = known ? x[c * step] / z - (c == (int64_t)label) : NAN;
+    for (int64_t c = 0; c < classes; c++) others += known && c != (int64_t)label ? x[c * step] : 0;
+    for (int64_t c = 0; c < classes; c++) x[c * step] = known ? (c == (int64_t)label ? -others : x[c * step]) / z : NAN;
     return loss + log(z);
 }
 

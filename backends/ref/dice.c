@@ -86,17 +86,29 @@ static double dice_loss(sample *s)
     return loss;
 }
 
-/* q become the derivatives of the loss; `entropy`: with those of cross entropy times this. */
+static double label_is(const sample *s, int64_t i, int64_t c) { return s->t[i] == (double)c; }
+static double share_of(const sample *s, int64_t i, int64_t c) { return s->q[c * s->cells + i] + label_is(s, i, c); }
+static double slope_of(const sample *s, int64_t i, int64_t c) { return -s->share[c] * (2 * label_is(s, i, c) - s->dice[c]) / (s->all[c] + 1); }
+
+static int64_t likeliest(const sample *s, int64_t i)
+{
+    int64_t top = 0;
+    for (int64_t c = 1; c < s->classes; c++)
+        if (share_of(s, i, c) > share_of(s, i, top)) top = c;
+    return top;
+}
+
+/* q become the derivatives of the loss; `entropy`: with those of cross entropy times this. The likeliest class's g is taken from all g, which changes no derivative but keeps that class's p
+ * near 1 from being taken from 1. */
 static void differentiate(sample *s, double entropy)
 {
     for (int64_t i = 0; i < s->cells; i++) {
-        double mean = 0, weight = weight_of(s, s->t[i]);
-        for (int k = 0; k < 2; k++)
-            for (int64_t c = 0; c < s->classes; c++) {
-                double is = s->t[i] == (double)c, *q = &s->q[c * s->cells + i], p = *q + is, g = -s->share[c] * (2 * is - s->dice[c]) / (s->all[c] + 1);
-                if (k == 0) mean += p * g;
-                else *q = p * (g - mean) + entropy * weight * *q;
-            }
+        double base = slope_of(s, i, likeliest(s, i)), mean = 0, weight = weight_of(s, s->t[i]);
+        for (int64_t c = 0; c < s->classes; c++) mean += share_of(s, i, c) * (slope_of(s, i, c) - base);
+        for (int64_t c = 0; c < s->classes; c++) {
+            double *q = &s->q[c * s->cells + i];
+            *q = share_of(s, i, c) * (slope_of(s, i, c) - base - mean) + entropy * weight * *q;
+        }
     }
 }
 
