@@ -15,8 +15,8 @@ halo_status hl_cuda_alloc(halo_device *device, size_t bytes, void **ptr)
     if (e == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) free_bytes = total = 0;
-        return hl_fail(device->ctx, HALO_ERR_NOMEM, "cuda device %d is out of memory: %zu bytes are needed at once, %zu of %zu are free: take a smaller batch, more ranks per sample, or recomputation",
-                       dev->index, bytes, free_bytes, total);
+        return hl_fail(device->ctx, HALO_ERR_NOMEM, "cuda device %d is out of memory: %.1f MiB are needed at once, %.1f of its %.1f MiB are free", dev->index, (double)bytes / 1048576,
+                       (double)free_bytes / 1048576, (double)total / 1048576);
     }
     if (e != cudaSuccess) return hl_cuda_failed(dev, "cudaMalloc", e);
     *ptr = p;
@@ -37,8 +37,12 @@ halo_status hl_cuda_pin(halo_device *device, size_t bytes, void **host)
 {
     hl_cuda_device *dev = hl_cuda(device);
     HL_TRY(hl_cuda_here(dev));
-    HL_CUDA(dev, cudaMallocHost(host, bytes ? bytes : 1));
-    return HALO_OK;
+    cudaError_t e = cudaMallocHost(host, bytes ? bytes : 1);
+    if (e == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return hl_fail(device->ctx, HALO_ERR_NOMEM, "the host gives cuda device %d no %zu bytes of pinned memory, which stays where it is", dev->index, bytes);
+    }
+    return e == cudaSuccess ? HALO_OK : hl_cuda_failed(dev, "cudaMallocHost", e);
 }
 
 void hl_cuda_unpin(halo_device *device, void *host)

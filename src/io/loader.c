@@ -351,6 +351,15 @@ static halo_status allocate_slot(hl_loader *l, hl_slot *s)
     return hl_calloc(l->ctx, (size_t)hl_max64(n, 1), sizeof(int64_t), "numbers of a batch", &s->batch.id);
 }
 
+/* What the memory was for, behind what the backend said of it. */
+static halo_status no_pinned(hl_loader *l, int had)
+{
+    const int64_t n = hl_max64(1, l->share.hi - l->share.lo), x = n * l->cells * (int64_t)hl_dtype_size(hl_loader_stored_type(&l->o, l->source->info.dtype));
+    const int64_t bytes = x + n * l->values * (int64_t)sizeof(float) + 2 * n * HALO_SAMPLE_NUMBERS * (int64_t)sizeof(double);
+    return hl_fail(l->ctx, HALO_ERR_NOMEM, "%d batches of %" PRId64 " bytes as they are stored were to wait in pinned memory of the host, %d had room: a smaller 'data.prefetch' or 'batch' needs less, 'cuda.prepare=false' none",
+                   l->slots, bytes, had);
+}
+
 static halo_status allocate(hl_loader *l)
 {
     halo_dtype type = l->source->info.dtype;
@@ -360,7 +369,10 @@ static halo_status allocate(hl_loader *l)
     l->slots = l->o.prefetch + 1;
     l->stored = l->o.stored && l->pending == l->o.transforms;
     HL_TRY(hl_calloc(l->ctx, (size_t)l->slots, sizeof(hl_slot), "the batches read ahead", &l->ring));
-    for (int i = 0; i < l->slots; i++) HL_TRY(allocate_slot(l, &l->ring[i]));
+    for (int i = 0; i < l->slots; i++) {
+        halo_status st = allocate_slot(l, &l->ring[i]);
+        if (st != HALO_OK) return st == HALO_ERR_NOMEM && l->stored ? no_pinned(l, i) : st;
+    }
     if (!l->cutter && !l->stored) HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * hl_dtype_size(type), "a sample", &l->raw));
     if (!l->stored && (l->o.cube || l->o.flip || l->o.shift))
         HL_TRY(hl_aligned(l->ctx, (size_t)l->cells * sizeof(float), "a sample", &l->plain));
