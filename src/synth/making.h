@@ -44,7 +44,7 @@ hl_draw hl_making_draw(const hl_making *m, hl_task t);
 /* Side of its box, Mpc/h. */
 double hl_making_box(const hl_making *m, const hl_draw *d);
 
-/* Makes the directory and its parts, or refuses one that was made with other settings; writes the manifest.
+/* Makes the directory and its parts, or refuses one that was made with other settings or holds universes that this run does not make; writes the manifest.
  * For one rank. */
 halo_status hl_making_claim(hl_making *m);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* making_directory.c -- the directory of a run: its settings, its parts, the list of what is in it. */
+#include <dirent.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -108,6 +109,43 @@ static halo_status claim(hl_making *m)
     return st;
 }
 
+/* The number behind the last universe in a directory, 0 where there is none. */
+static int64_t end_of(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    int64_t number, end = 0;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        int used = 0;
+        if (sscanf(e->d_name, "universe-%" SCNd64 ".hdf5%n", &number, &used) == 1 && used > 0 && !e->d_name[used]) end = hl_max64(end, number + 1);
+    }
+    if (dir) closedir(dir);
+    return end;
+}
+
+static halo_status check_end(halo_context *ctx, const char *directory, int64_t makes)
+{
+    const int64_t end = end_of(directory);
+    char more[64] = "";
+    if (end <= makes) return HALO_OK;
+    if (makes > 0) snprintf(more, sizeof(more), ", or ask for at least %" PRId64, end);
+    return hl_fail(ctx, HALO_ERR_USAGE, "'%s' has universe-%06" PRId64 ".hdf5 of an earlier run, and this one makes %" PRId64 " there: choose another directory%s", directory, end - 1, makes, more);
+}
+
+/* Whoever trains from the directory takes all that is there, so the manifest has to list it: a run that makes less, or makes it elsewhere, is refused. */
+static halo_status check_all_listed(const hl_making *m)
+{
+    const bool parts = hl_making_has_parts(m);
+    HL_TRY(check_end(m->ctx, m->settings->out, parts ? 0 : m->parts[0]));
+    for (int i = 0; i < HL_PARTS; i++) {
+        char *path;
+        HL_TRY(hl_path_join(m->ctx, m->settings->out, hl_making_part(i), &path));
+        halo_status st = check_end(m->ctx, path, parts ? m->parts[i] : 0);
+        free(path);
+        if (st != HALO_OK) return st;
+    }
+    return HALO_OK;
+}
+
 static halo_status make_parts(hl_making *m)
 {
     for (int i = 0; hl_making_has_parts(m) && i < HL_PARTS; i++) {
@@ -152,6 +190,7 @@ static halo_status write_manifest(const hl_making *m)
 halo_status hl_making_claim(hl_making *m)
 {
     HL_TRY(claim(m));
+    HL_TRY(check_all_listed(m));
     HL_TRY(make_parts(m));
     return write_manifest(m);
 }
