@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conv_plan.c -- which of cuDNN's algorithms a convolution may use, and its plan. An algorithm is a candidate when it is deterministic, its workspace is
- * within the device's limit, and all pieces can use it; cuDNN's own heuristics say which is likely the best, and stand first. A graph is one more.
+ * within the device's limit, and all pieces can use it; cuDNN's own heuristics say which is likely the best, and stand first. A graph is one more. Where no
+ * workspace is within the limit the least stands alone: whether there is memory for it is found, and told, where a program's needs are added up.
  */
 #include "conv.h"
 
@@ -17,7 +18,7 @@ static bool workspace_of(hl_cuda_device *dev, const hl_conv_pieces *list, const 
         size_t one = 0;
         if (list->piece[i].empty && algorithm == HL_CONV_FUSED) return false;
         if (list->piece[i].empty) continue;
-        if (!way->size(dev, &list->piece[i], algorithm, &one) || one > dev->workspace) return false;
+        if (!way->size(dev, &list->piece[i], algorithm, &one)) return false;
         if (one > *bytes) *bytes = one;
     }
     *bytes = round_up(*bytes);
@@ -69,6 +70,20 @@ static void add(const halo_op_desc *d, const hl_conv_pieces *list, const char *n
     snprintf(out->impl, sizeof(out->impl), "cudnn:%s%s%s", name, list->near_elements > 0 || list->far_elements > 0 ? ":moved" : "", list->n > 1 ? ":cut" : "");
 }
 
+/* Those within the limit, or the one with the least workspace. */
+static int offer(hl_cuda_device *dev, const halo_op_desc *d, const hl_conv_pieces *list, const hl_conv_way *way, const int *algorithm, int asked, halo_candidate *out)
+{
+    size_t workspace, least = SIZE_MAX;
+    int n = 0, smallest = -1;
+    for (int i = 0; i < asked; i++) {
+        if (!workspace_of(dev, list, way, algorithm[i], &workspace)) continue;
+        if (workspace <= dev->workspace) add(d, list, way->name(algorithm[i]), algorithm[i], workspace, &out[n++]);
+        if (workspace < least) least = workspace, smallest = i;
+    }
+    if (n == 0 && smallest >= 0 && !way->graph) add(d, list, way->name(algorithm[smallest]), algorithm[smallest], least, &out[n++]);
+    return n;
+}
+
 int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv_way *way, halo_candidate *out)
 {
     hl_cuda_device *dev = hl_cuda(device);
@@ -81,10 +96,7 @@ int hl_conv_candidates(halo_device *device, const halo_op_desc *d, const hl_conv
             asked = way->ask(dev, p, algorithm);
         else if (!way->graph)
             add(d, &list, "none", 0, 0, &out[n++]);
-        for (int i = 0; i < asked; i++) {
-            size_t workspace;
-            if (workspace_of(dev, &list, way, algorithm[i], &workspace)) add(d, &list, way->name(algorithm[i]), algorithm[i], workspace, &out[n++]);
-        }
+        n += offer(dev, d, &list, way, algorithm, asked, &out[n]);
     }
     hl_conv_pieces_free(&list);
     return n;
