@@ -76,6 +76,18 @@ static halo_status allocate(hl_model *m)
     return m->dev->ops->wait(m->dev, NULL);
 }
 
+static halo_status set(hl_model *m, int param, hl_array a, halo_dtype type, const void *host);
+
+/* In place. */
+static void narrow(double *numbers, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float x = (float)numbers[i];
+        memcpy((char *)numbers + (size_t)i * sizeof(x), &x, sizeof(x));
+    }
+}
+
+/* Masters of f32 are narrowed here: a device with memory of its own would hold what it is to convert beside them. */
 static halo_status initialise(hl_model *m)
 {
     int64_t most = 0;
@@ -85,7 +97,8 @@ static halo_status initialise(hl_model *m)
     halo_status st = HALO_OK;
     for (int i = 0; i < m->params && st == HALO_OK; i++) {
         hl_param_init(m->net, &m->param[i], m->ctx->seed, host);
-        st = hl_model_set(m, i, HL_MASTER, host);
+        if (m->dev->master == HALO_F32) narrow(host, m->param[i].count);
+        st = set(m, i, HL_MASTER, m->dev->master == HALO_F32 ? HALO_F32 : HALO_F64, host);
     }
     free(host);
     return st;
