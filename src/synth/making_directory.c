@@ -10,13 +10,14 @@
 /* What must not change between runs into one directory. */
 static halo_status fixed_settings(halo_context *ctx, const hl_universes_settings *s, hl_str *out)
 {
+    const bool rows_shift = s->table[0] && s->validation + s->test > 0; /* a part's rows begin where those of the one before end */
     hl_universes_settings *fixed;
 
     HL_TRY(hl_calloc(ctx, 1, sizeof(*fixed), "settings", &fixed));
     *fixed = *s;
     fixed->jobs = fixed->threads = -1;
     fixed->together = 0;
-    if (s->sampling == 0)
+    if (s->sampling == 0 && !rows_shift)
         fixed->count = fixed->validation = fixed->test = 0; /* a hypercube depends on its size */
     snprintf(fixed->out, sizeof(fixed->out), ".");
     hl_config_write(hl_universes_keys(), fixed, out);

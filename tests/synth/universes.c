@@ -169,6 +169,11 @@ static void test_table(void)
            "and gives the same universes");
     free(u.full);
     free(v.full);
+    s.count = 2;
+    s.validation = 2;
+    tap_ok(hl_universes_make(ctx, &s, NULL, &p) == HALO_ERR_USAGE && strstr(halo_error_message(ctx), "count: 3"),
+           "parts of other sizes, which other rows would belong to, are refused: %s", halo_error_message(ctx));
+    s.validation = 1;
     s.count = 4;
     snprintf(s.out, sizeof(s.out), "%s", in("d"));
     tap_ok(hl_universes_make(ctx, &s, NULL, &p) == HALO_ERR_USAGE, "a table that is too short is refused: %s",
