@@ -30,8 +30,8 @@ static halo_status check_room(const hl_program *p)
                  ceil((double)values / room));
     else if (room > 0)
         snprintf(fits, sizeof(fits), "%.0f times as many ranks per sample ('parallel.spatial') would fit, or 'memory.limit', which makes values anew", ceil((double)values / room));
-    return hl_fail(p->ctx, HALO_ERR_NOMEM, "the %s program of '%s' needs %.1f MiB on '%s', %.1f of them for the values of %" PRId64 " sample%s, and %.1f of its %.1f MiB are free: %s",
-                   p->opt.training ? "training" : "evaluation", p->net->name, (double)(values + fixed) / mib, info.name, (double)values / mib, p->opt.batch, HL_S(p->opt.batch),
+    return hl_fail(p->ctx, HALO_ERR_NOMEM, "the %s program of '%s' needs %.1f MiB on '%s', %.1f of them for the values of %" PRId64 " sample%s and %.1f for operations' workspace and images of weights, and %.1f of its %.1f MiB are free: %s",
+                   p->opt.training ? "training" : "evaluation", p->net->name, (double)(values + fixed) / mib, info.name, (double)values / mib, p->opt.batch, HL_S(p->opt.batch), (double)fixed / mib,
                    (double)info.memory_free / mib, (double)info.memory_total / mib, fits);
 }
 
