@@ -39,6 +39,7 @@ typedef struct hl_cuda_device {
     void *blas_workspace;
     halo_step_record *record, seen; /* on the device, and what was written there last */
     bool recorded, capturing;
+    bool broken; /* by what has been told */
     bool tf32, any_order;
     int64_t most_elements; /* of a tensor that is given to cuDNN */
     size_t workspace;      /* most bytes of an algorithm's workspace */
@@ -52,7 +53,9 @@ extern const halo_op_class *const hl_cuda_classes[HALO_OP_KINDS];
 
 /* ------------------------------------------------------------------------------------------------------ vendors' calls */
 
-halo_status hl_cuda_failed(const hl_cuda_device *dev, const char *call, cudaError_t e);
+/* Tells of the function that a call's text names; once only of a device that broke: what fails then fails for that. */
+halo_status hl_call_failed(const hl_cuda_device *dev, halo_status status, const char *call, const char *why);
+halo_status hl_cuda_failed(hl_cuda_device *dev, const char *call, cudaError_t e);
 halo_status hl_dnn_failed(const hl_cuda_device *dev, const char *call, cudnnStatus_t e);
 halo_status hl_blas_failed(const hl_cuda_device *dev, const char *call, cublasStatus_t e);
 
@@ -73,7 +76,7 @@ halo_status hl_blas_failed(const hl_cuda_device *dev, const char *call, cublasSt
     } while (0)
 
 /* This thread's calls go to this device. Every entry that may come from another thread begins with it. */
-halo_status hl_cuda_here(const hl_cuda_device *dev);
+halo_status hl_cuda_here(hl_cuda_device *dev);
 
 /* doctor.c: whether this node can run the build, in one sentence with the remedy when not. */
 halo_status hl_cuda_examine(halo_context *ctx, int *devices);

@@ -5,24 +5,50 @@
 
 #include <stdio.h>
 
-halo_status hl_cuda_failed(const hl_cuda_device *dev, const char *call, cudaError_t e)
+/* After these nothing that this process asks of the device works any more. */
+static bool breaks(cudaError_t e)
 {
-    cudaGetLastError(); /* not again at the next launch */
-    return hl_fail(dev->super.ctx, e == cudaErrorMemoryAllocation ? HALO_ERR_NOMEM : HALO_ERR_DEVICE, "cuda device %d: %s: %s", dev->index, call,
-                   cudaGetErrorString(e));
+    return e == cudaErrorECCUncorrectable || e == cudaErrorIllegalAddress || e == cudaErrorLaunchTimeout || e == cudaErrorAssert || (e >= cudaErrorHardwareStackError && e <= cudaErrorLaunchFailure);
 }
 
-halo_status hl_dnn_failed(const hl_cuda_device *dev, const char *call, cudnnStatus_t e)
+halo_status hl_call_failed(const hl_cuda_device *dev, halo_status status, const char *call, const char *why)
 {
-    return hl_fail(dev->super.ctx, HALO_ERR_DEVICE, "cuda device %d: %s: %s", dev->index, call, cudnnGetErrorString(e));
+    if (dev->broken) return status;
+    const int to = (int)strcspn(call, "(");
+    int from = to;
+    while (from > 0 && call[from - 1] != ' ') from--;
+    return hl_fail(dev->super.ctx, status, "cuda device %d: %.*s: %s", dev->index, to - from, call + from, why);
 }
+
+halo_status hl_cuda_failed(hl_cuda_device *dev, const char *call, cudaError_t e)
+{
+    cudaGetLastError(); /* not again at the next launch */
+    char why[256];
+    snprintf(why, sizeof(why), "%.200s%s", cudaGetErrorString(e), breaks(e) ? ", of something that was put on it before" : "");
+    const halo_status st = hl_call_failed(dev, e == cudaErrorMemoryAllocation ? HALO_ERR_NOMEM : HALO_ERR_DEVICE, call, why);
+    dev->broken = dev->broken || breaks(e);
+    return st;
+}
+
+halo_status hl_dnn_failed(const hl_cuda_device *dev, const char *call, cudnnStatus_t e) { return hl_call_failed(dev, HALO_ERR_DEVICE, call, cudnnGetErrorString(e)); }
 
 halo_status hl_blas_failed(const hl_cuda_device *dev, const char *call, cublasStatus_t e)
 {
-    return hl_fail(dev->super.ctx, HALO_ERR_DEVICE, "cuda device %d: %s: cuBLAS status %d", dev->index, call, (int)e);
+    static const struct {
+        cublasStatus_t status;
+        const char *name;
+    } known[] = {{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED"}, {CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED"},
+                 {CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE"},     {CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH"},
+                 {CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED"}, {CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR"},
+                 {CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED"}};
+    char number[32];
+    snprintf(number, sizeof(number), "cuBLAS status %d", (int)e);
+    for (size_t i = 0; i < HL_COUNT(known); i++)
+        if (known[i].status == e) return hl_call_failed(dev, HALO_ERR_DEVICE, call, known[i].name);
+    return hl_call_failed(dev, HALO_ERR_DEVICE, call, number);
 }
 
-halo_status hl_cuda_here(const hl_cuda_device *dev)
+halo_status hl_cuda_here(hl_cuda_device *dev)
 {
     HL_CUDA(dev, cudaSetDevice(dev->index));
     return HALO_OK;
@@ -227,13 +253,13 @@ static halo_status make_handles(hl_cuda_device *dev)
     HL_CUDA(dev, cudaStreamCreateWithFlags(&dev->copies, cudaStreamNonBlocking));
     HL_CUDA(dev, cudaEventCreateWithFlags(&dev->computed, cudaEventDisableTiming));
     HL_CUDA(dev, cudaEventCreateWithFlags(&dev->copied, cudaEventDisableTiming));
-    HL_CUDA(dev, cudaMalloc((void **)&dev->record, sizeof(*dev->record)));
+    HL_TRY(hl_cuda_alloc(&dev->super, sizeof(*dev->record), (void **)&dev->record));
     HL_TRY(hl_cuda_stages_make(dev));
     HL_DNN(dev, cudnnCreate(&dev->dnn));
     HL_DNN(dev, cudnnSetStream(dev->dnn, dev->compute));
     HL_BLAS(dev, cublasCreate(&dev->blas));
     HL_BLAS(dev, cublasSetStream(dev->blas, dev->compute));
-    HL_CUDA(dev, cudaMalloc(&dev->blas_workspace, BLAS_WORKSPACE));
+    HL_TRY(hl_cuda_alloc(&dev->super, BLAS_WORKSPACE, &dev->blas_workspace));
     HL_BLAS(dev, cublasSetWorkspace(dev->blas, dev->blas_workspace, BLAS_WORKSPACE));
     HL_BLAS(dev, cublasSetMathMode(dev->blas, dev->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
     return HALO_OK;

@@ -24,7 +24,7 @@ static_assert(sizeof(ncclUniqueId) <= HALO_LINK_ID, "NCCL's id fits");
 
 static halo_status failed(const hl_cuda_device *dev, const char *call, ncclResult_t e)
 {
-    return hl_fail(dev->super.ctx, HALO_ERR_DEVICE, "cuda device %d: %s: NCCL: %s", dev->index, call, ncclGetErrorString(e));
+    return hl_call_failed(dev, HALO_ERR_DEVICE, call, ncclGetErrorString(e));
 }
 
 #define HL_NCCL(dev, call)                                                                                   \
