@@ -66,7 +66,7 @@ static halo_status norm_of(hl_program *p, const hl_arrival *a)
     double v[HL_NORM_NUMBERS];
     halo_operand o = hl_operand_flat(HALO_F64, HL_NORM_NUMBERS);
     HL_TRY(hl_run_step(p, &p->step[a->norm]));
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(hl_wait_for_step(p));
     HL_TRY(p->dev->ops->download(p->dev, &o, hl_model_address(p->model, a->param, HL_MODEL_GRADIENT_NORM), HALO_F64, v));
     p->square_sum += v[0];
     p->bad += v[1];

@@ -233,7 +233,7 @@ struct hl_program {
 
     halo_layout layout, input_layout;
     double layout_seconds; /* of a step, when measured */
-    size_t arena_bytes, image_bytes, scratch_bytes;
+    size_t arena_bytes, image_bytes, scratch_bytes; /* of scratch_bytes hl_landing_bytes are the landing place, which is not at `scratch` */
     struct hl_arena *store; /* where `arena` lies (arena.c) */
     void *arena, *images, *scratch;
     double *host; /* [batch x rows] sample weights */
@@ -263,9 +263,9 @@ struct hl_program {
     double merge_seconds; /* of all steps, for that */
 };
 
-/* arena.c: memory of p->arena_bytes, in `lent` where that is large enough; before each run: it is this program's, cleared if another ran since. */
+/* arena.c: memory of p->arena_bytes, in that of the program beside where it is large enough, NULL: there is none; before each run: it is this program's, cleared if another ran since. */
 typedef struct hl_arena hl_arena;
-halo_status hl_arena_open(hl_program *p, hl_arena *lent);
+halo_status hl_arena_open(hl_program *p, const hl_program *beside);
 void hl_arena_close(hl_program *p);
 halo_status hl_arena_take(hl_program *p);
 
@@ -276,12 +276,15 @@ static inline void *hl_storage_of(const hl_program *p, int value) { return (char
 /* In so many are samples cut at the network's end. */
 static inline int64_t hl_rows(const hl_program *p) { return p->net->layer[p->net->layers - 1].rows; }
 
-/* landing.c: what it takes of the device's memory, at the beginning of scratch; a landing place, where the program is to prepare samples; a batch as it is stored becomes input, and targets that are volumes, and the
- * next one is sent behind it. */
+/* landing.c: what it takes of the device's memory, and of that what it does not share with the program beside, NULL: none; a landing place, where the program is to prepare samples; a batch as it is stored becomes
+ * input, and targets that are volumes, and the next one is sent behind it. */
 size_t hl_landing_bytes(const hl_program *p);
-halo_status hl_landing_make(hl_program *p);
+size_t hl_landing_own_bytes(const hl_program *p, const hl_program *beside);
+halo_status hl_landing_make(hl_program *p, const hl_program *beside);
 void hl_landing_free(hl_program *p);
 halo_status hl_landing_take(hl_program *p, const hl_batch *batch);
+/* All that the step has put on the default queue is done; samples of the next one may be on their way still. */
+halo_status hl_wait_for_step(hl_program *p);
 
 /* run.c: one step, and nothing else... */
 halo_status hl_execute(hl_program *p, hl_step *s);

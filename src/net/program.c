@@ -226,6 +226,7 @@ void hl_program_info_get(const hl_program *p, hl_program_info *info)
     info->state_bytes = hl_model_state_bytes(p->model);
     info->activation_bytes = p->arena_bytes;
     info->scratch_bytes = p->scratch_bytes;
+    info->landing_bytes = hl_landing_bytes(p);
     info->record_bytes = (size_t)p->steps * sizeof(hl_step) + (size_t)p->values * sizeof(hl_value);
     info->peak_bytes = info->weight_bytes + info->state_bytes + info->activation_bytes + info->scratch_bytes;
 }

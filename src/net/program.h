@@ -246,6 +246,7 @@ typedef struct hl_program_info {
     double flops_forward, flops_step;
     size_t peak_bytes, weight_bytes, state_bytes, activation_bytes, scratch_bytes;
     size_t image_bytes; /* of weight_bytes: this program's own */
+    size_t landing_bytes; /* of scratch_bytes: for samples as they are stored, shared with a program beside that has as many */
     size_t record_bytes; /* host memory, not in peak_bytes: the program's steps and values themselves, much where there are many slabs */
     int reorders;    /* activation layout conversions inside the step */
     int references;  /* ops that got a reference implementation */

@@ -16,7 +16,7 @@ static halo_status start(hl_program *p, hl_step *s)
 {
     const halo_device_ops *ops = p->dev->ops;
     if (p->transfer[s->transfer].passage) return hl_passage_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
-    HL_TRY(ops->wait(p->dev, NULL));
+    HL_TRY(hl_wait_for_step(p));
     if (p->transfer[s->transfer].mirror) return hl_mirror_start(p, &p->transfer[s->transfer], s->args.ptr[HALO_X], s->args.ptr[HALO_Y]);
     return hl_exchange_start(p->transfer[s->transfer].exchange, ops->mpi_pointer(p->dev, s->args.ptr[HALO_X]), ops->mpi_pointer(p->dev, s->args.ptr[HALO_Y]));
 }
@@ -28,7 +28,7 @@ static halo_status finish(hl_program *p, hl_step *s)
     return t->mirror ? hl_mirror_finish(p, t, s->args.ptr[HALO_Y]) : hl_exchange_finish(t->exchange);
 }
 
-halo_status hl_execute(hl_program *p, hl_step *s)
+static halo_status execute(hl_program *p, hl_step *s)
 {
     switch (s->kind) {
     case HL_STEP_START: return start(p, s);
@@ -39,6 +39,17 @@ halo_status hl_execute(hl_program *p, hl_step *s)
     case HL_STEP_ADD: return p->dev->ops->link_sum(p->dev, s->link, s->args.ptr[HALO_X], HALO_F64, s->n, NULL);
     default: return hl_op_class(p->dev, s->desc.kind, &s->choice)->run(s->plan, &s->args);
     }
+}
+
+halo_status hl_execute(hl_program *p, hl_step *s)
+{
+    halo_context *ctx = hl_outermost(p->ctx);
+    ctx->doer = pthread_self();
+    ctx->doing[1] = hl_step_op_name(s);
+    ctx->doing[0] = hl_step_name(p, s);
+    halo_status st = execute(p, s);
+    ctx->doing[0] = NULL;
+    return st;
 }
 
 static halo_status run_timed(hl_program *p, hl_step *s)
@@ -97,7 +108,7 @@ static halo_status read_numbers(hl_program *p, hl_step_result *result)
 {
     const double group = (double)hl_grid_group(&p->grid), rows = (double)hl_rows(p), parts = p->split[p->net->layers - 1] ? 1 : group;
     double *v = p->number;
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(hl_wait_for_step(p));
     HL_TRY(p->dev->ops->download(p->dev, &p->value[p->numbers].operand, hl_storage_of(p, p->numbers), HALO_F64, v));
     result->loss_sum = v[HALO_NUM_LOSS] / rows / parts;
     result->weight_sum = v[HALO_NUM_WEIGHT] / rows / group;
@@ -240,7 +251,7 @@ static halo_status train(hl_program *p, const hl_batch *batch, const hl_step_opt
         HL_TRY(train_whole(p, first, options->update, result));
     else
         HL_TRY(p->average > 0 ? train_apart(p, first, result) : train_by_host(p, first, result));
-    return p->dev->ops->wait(p->dev, NULL);
+    return hl_wait_for_step(p);
 }
 
 halo_status hl_program_train(hl_program *p, const hl_batch *batch, const hl_step_options *options,
@@ -291,7 +302,7 @@ static halo_status evaluate(hl_program *p, const hl_batch *batch, float *predict
         HL_TRY(hl_run_phase(p, HL_PHASE_LOSS));
         HL_TRY(read_numbers(p, result));
     }
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(hl_wait_for_step(p));
     return prediction ? predictions(p, out, prediction) : HALO_OK;
 }
 

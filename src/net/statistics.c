@@ -76,7 +76,7 @@ bool hl_program_merges(const hl_program *p)
 
 static halo_status download(hl_program *p, const halo_operand *o, const void *from, double *to)
 {
-    HL_TRY(p->dev->ops->wait(p->dev, NULL));
+    HL_TRY(hl_wait_for_step(p));
     return p->dev->ops->download(p->dev, o, from, HALO_F64, to);
 }
 

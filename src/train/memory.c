@@ -60,7 +60,7 @@ static void add_evaluation(hl_run *run, const hl_program_info *train, hl_memory 
     hl_program_info_get(run->eval, &eval);
     m->kind[HL_MEMORY_WEIGHTS] += eval.image_bytes;
     if (eval.activation_bytes > train->activation_bytes) m->kind[HL_MEMORY_ACTIVATIONS] += eval.activation_bytes;
-    m->kind[HL_MEMORY_WORKSPACE] += eval.scratch_bytes + eval.record_bytes;
+    m->kind[HL_MEMORY_WORKSPACE] += eval.scratch_bytes - (eval.landing_bytes <= train->landing_bytes ? eval.landing_bytes : 0) + eval.record_bytes;
     m->kind[HL_MEMORY_MESSAGES] += hl_message_bytes(&eval.traffic);
 }
 

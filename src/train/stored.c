@@ -25,7 +25,7 @@ hl_stored hl_run_stored(hl_run *run, bool training)
     for (int i = 0; i < HL_SPLITS && !source; i++) source = run->source[i];
     hl_run_transforms(&run->set, &o);
     if (training) o.vary = hl_run_vary(&run->set);
-    if (!training && (hl_run_patches(&run->set) || run->train)) return s; /* windows are no loader's; and a validation in training has no landing place beside that of training */
+    if (!training && hl_run_patches(&run->set)) return s; /* windows are no loader's */
     if (!source) source = mine = hl_run_look(run);
     if (source && wanted(run, &o, &source->info)) {
         s = (hl_stored){.type = hl_loader_stored_type(&o, source->info.dtype), .targets = hl_target_volumes(&source->info)};

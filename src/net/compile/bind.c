@@ -55,21 +55,22 @@ static halo_status bind_step(hl_program *p, hl_step *s)
     for (int r = 0; r < HALO_ROLES; r++)
         s->args.ptr[r] = s->use[r].value >= 0 ? address(p, s->use[r].value) : NULL;
     if (s->image >= 0) s->args.ptr[HALO_WT] = address(p, s->image);
-    s->args.scratch = (char *)p->scratch + hl_landing_bytes(p);
+    s->args.scratch = p->scratch;
     s->args.record = &p->record;
     return HALO_OK;
 }
 
 halo_status hl_pass_bind(hl_program *p)
 {
-    HL_TRY(hl_arena_open(p, p->opt.beside ? p->opt.beside->store : NULL));
+    const hl_program *beside = p->opt.beside;
     p->opt.beside = NULL;
+    HL_TRY(hl_arena_open(p, beside));
     HL_TRY(alloc_cleared(p, p->image_bytes, &p->images));
-    HL_TRY(alloc_cleared(p, p->scratch_bytes, &p->scratch));
+    HL_TRY(alloc_cleared(p, p->scratch_bytes - hl_landing_bytes(p), &p->scratch));
     HL_TRY(hl_calloc(p->ctx, (size_t)(p->opt.batch * hl_rows(p)), sizeof(*p->host), "weights of samples", &p->host));
     for (int i = 0; i < p->steps; i++) HL_TRY(bind_step(p, &p->step[i]));
     hl_find_phases(p);
     HL_TRY(hl_statistics_prepare(p));
-    HL_TRY(hl_landing_make(p));
+    HL_TRY(hl_landing_make(p, beside));
     return p->dev->ops->wait(p->dev, NULL);
 }
