@@ -71,6 +71,8 @@ static halo_status connect(hl_run *run)
     if (run->team && run->set.reduce.average != HL_AVERAGE_PARAMETERS) HL_TRY(hl_links_open(run->team, run->dev, ways[run->set.cuda.nccl], &run->links));
     HL_TRY(hl_comm_takes_cuda(run->ctx, run->dev->cuda ? wishes[run->set.cuda.mpi] : -1, &takes));
     run->mpi_reaches = takes && run->dev->ops->queue;
+    if (run->mpi_reaches && run->set.cuda.mpi == 1 && run->ctx->rank == 0 && hl_comm_says_cuda() == 0)
+        HL_WARN(run->ctx, "'cuda.mpi: device': this MPI says that it takes no addresses of device memory; where that is so the first margins end the run, and 'cuda.mpi: auto' takes the way by the host");
     return HALO_OK;
 }
 
