@@ -30,6 +30,8 @@ struct halo_context {
     halo_context *outer;       /* of some of whose ranks this one is: errors and logs are the outer one's; outlives this one; NULL = none */
     pthread_mutex_t lock;      /* guards message and log */
     char message[1024];
+    const char *doing[2];      /* layer and operation that `doer`, a thread, is at, which errors of its name; NULL = none. Of the outermost context */
+    pthread_t doer;
 };
 
 /* Whose errors, logs and trace those of ctx are. */
