@@ -3,7 +3,11 @@
 #include "comm/mpi_calls.h"
 
 #include <stdio.h>
-#if defined(HAVE_MPIX_CUDA) && defined(OPEN_MPI)
+/* Of the MPI that configure asked, which is not the simulated machine's */
+#if defined(HAVE_MPIX_CUDA) && !defined(SMPI_H)
+#define ASK_FOR_CUDA
+#endif
+#if defined(ASK_FOR_CUDA) && defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
 
@@ -26,7 +30,7 @@ void hl_comm_library(char *out, size_t size)
 
 int hl_comm_says_cuda(void)
 {
-#ifdef HAVE_MPIX_CUDA
+#ifdef ASK_FOR_CUDA
     return MPIX_Query_cuda_support() == 1;
 #else
     return -1;

@@ -36,6 +36,9 @@ EXTRA_DIST += tests/fuzz/network.c
 # networks over grids of ranks, beside one rank
 check_PROGRAMS += tests/net/split
 tests_net_split_SOURCES = tests/net/split.c tests/net/random.c  tests/net/small.c tests/net/small.h
-split_scripts = tests/net/split_2_1_1.test tests/net/split_1_1_3.test tests/net/split_1_2_2.test tests/net/split_2_2_2.test tests/net/split_cpu.test
-dist_check_SCRIPTS += $(split_scripts)
+split_scripts = tests/net/split_2_1_1.test tests/net/split_1_1_3.test tests/net/split_1_2_2.test tests/net/split_2_2_2.test
+dist_check_SCRIPTS += $(split_scripts) tests/net/split_cpu.test
 TESTS += $(split_scripts)
+if BACKEND_CPU
+TESTS += tests/net/split_cpu.test
+endif

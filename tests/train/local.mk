@@ -17,17 +17,21 @@ dist_check_SCRIPTS += tests/train/parallel.test tests/train/spatial.test tests/t
 TESTS += tests/train/parallel.test tests/train/spatial.test tests/train/grids.test tests/train/running.test tests/train/stopping.test
 
 # Beginning with what another run had; and what it compares checkpoints with
-dist_check_SCRIPTS += tests/train/limit.test tests/train/precision.test tests/train/start.test tests/train/plan_cache.test
-TESTS += tests/train/limit.test tests/train/precision.test tests/train/start.test tests/train/plan_cache.test
+dist_check_SCRIPTS += tests/train/limit.test tests/train/precision.test tests/train/start.test
+TESTS += tests/train/limit.test tests/train/precision.test tests/train/start.test
 check_PROGRAMS += tests/train/tensors
 tests_train_tensors_SOURCES = tests/train/tensors.c
 
 # Several ranks beside one
 check_PROGRAMS += tests/train/same
 tests_train_same_SOURCES = tests/train/same.c tests/train/outcome.h
-train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/double.test tests/train/trace.test
-dist_check_SCRIPTS += $(train_scripts)
+train_scripts = tests/train/double.test tests/train/trace.test
+cpu_train_scripts = tests/train/same_2.test tests/train/same_3.test tests/train/same_4.test tests/train/plan_cache.test
+dist_check_SCRIPTS += $(train_scripts) $(cpu_train_scripts)
 TESTS += $(train_scripts)
+if BACKEND_CPU
+TESTS += $(cpu_train_scripts)
+endif
 
 # Trainers that are given blocks of samples
 check_PROGRAMS += tests/train/blocks
