@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests of backend
-noinst_HEADERS += tests/check.h tests/backend/dress.h tests/backend/suite.h
+noinst_HEADERS += tests/check.h tests/backend/dress.h tests/backend/makers.h tests/backend/suite.h
+
+# Random operations and what they should give
+suite_sources = tests/backend/suite.c tests/backend/make_cells.c tests/backend/make_rows.c tests/backend/make_windows.c
 
 check_PROGRAMS += tests/backend/conformance.test
 TESTS += tests/backend/conformance.test
 TESTS_FAST += tests/backend/conformance.test
-tests_backend_conformance_test_SOURCES = tests/backend/conformance.c tests/backend/dress.c tests/backend/suite.c
+tests_backend_conformance_test_SOURCES = tests/backend/conformance.c tests/backend/dress.c $(suite_sources)
 
 check_PROGRAMS += tests/backend/properties.test
 TESTS += tests/backend/properties.test
 TESTS_FAST += tests/backend/properties.test
-tests_backend_properties_test_SOURCES = tests/backend/properties.c tests/backend/suite.c
+tests_backend_properties_test_SOURCES = tests/backend/properties.c $(suite_sources)
 
 check_PROGRAMS += tests/backend/update.test
 TESTS += tests/backend/update.test
