@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 struct halo_comm;   /* src/comm; NULL = one rank */
@@ -30,9 +31,12 @@ struct halo_context {
     halo_context *outer;       /* of some of whose ranks this one is: errors and logs are the outer one's; outlives this one; NULL = none */
     pthread_mutex_t lock;      /* guards message and log */
     char message[1024];
-    const char *doing[2];      /* layer and operation that `doer`, a thread, is at, which errors of its name; NULL = none. Of the outermost context */
-    pthread_t doer;
+    const char *doing[2];      /* layer and operation that the thread `doer` is at, which its errors name. Of the outermost context */
+    _Atomic(uintptr_t) doer;   /* that thread as hl_thread_id has it; 0 = none */
 };
+
+/* The calling thread: errno lies at an address of its own in each, which modules see alike. */
+static inline uintptr_t hl_thread_id(void) { return (uintptr_t)&errno; }
 
 /* Whose errors, logs and trace those of ctx are. */
 static inline halo_context *hl_outermost(const halo_context *ctx)

@@ -26,7 +26,7 @@ halo_status hl_fail(halo_context *ctx, halo_status status, const char *format, .
     const halo_context *of = hl_outermost(ctx);
     va_list ap;
     int n = 0;
-    if (of && of->doing[0] && pthread_equal(of->doer, pthread_self())) n = snprintf(text, sizeof(text) / 2, *of->doing[0] ? "%.100s of '%.200s': " : "%.100s: ", of->doing[1], of->doing[0]);
+    if (of && of->doer == hl_thread_id()) n = snprintf(text, sizeof(text) / 2, *of->doing[0] ? "%.100s of '%.200s': " : "%.100s: ", of->doing[1], of->doing[0]);
     va_start(ap, format);
     vsnprintf(text + n, sizeof(text) - (size_t)n, format, ap);
     va_end(ap);

@@ -44,11 +44,11 @@ static halo_status execute(hl_program *p, hl_step *s)
 halo_status hl_execute(hl_program *p, hl_step *s)
 {
     halo_context *ctx = hl_outermost(p->ctx);
-    ctx->doer = pthread_self();
     ctx->doing[1] = hl_step_op_name(s);
     ctx->doing[0] = hl_step_name(p, s);
+    ctx->doer = hl_thread_id();
     halo_status st = execute(p, s);
-    ctx->doing[0] = NULL;
+    ctx->doer = 0;
     return st;
 }
 
