@@ -144,27 +144,6 @@ static void type_text(const hl_key *key, hl_str *out)
     if (key->none) hl_str_addf(out, " | %s", key->none);
 }
 
-/* Long help is folded at 78 columns under its own indentation. */
-static void fold(const char *text, int indent, hl_str *out)
-{
-    int column = indent;
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (column > indent && column + (int)n + 1 > 92) {
-            hl_str_addf(out, "\n%*s", indent, "");
-            column = indent;
-        } else if (column > indent) {
-            hl_str_add(out, " ");
-            column++;
-        }
-        hl_str_addn(out, text, n);
-        column += (int)n;
-        text += n;
-        while (*text == ' ') text++;
-    }
-    hl_str_add(out, "\n");
-}
-
 void hl_config_help_json(hl_keys keys, hl_json *j)
 {
     hl_json_array(j, "keys");
@@ -198,7 +177,7 @@ void hl_config_help(hl_keys keys, hl_str *out)
             hl_key_range(k, "", out);
             hl_str_add(out, ")");
         }
-        hl_str_addf(out, "\n      default %s\n      ", *k->fallback ? k->fallback : "empty");
-        fold(k->help, 6, out);
+        hl_str_addf(out, "\n      default %s\n", *k->fallback ? k->fallback : "empty");
+        hl_str_fold(out, k->help, 6, 92);
     }
 }

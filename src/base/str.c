@@ -55,6 +55,31 @@ void hl_str_number(hl_str *b, double x)
     hl_str_add(b, text);
 }
 
+void hl_str_fold(hl_str *b, const char *text, int indent, int columns)
+{
+    int column = indent;
+    hl_str_addf(b, "%*s", indent, "");
+    while (*text) {
+        size_t n = strcspn(text, " \n");
+        if (column > indent && column + (int)n + 1 > columns) {
+            hl_str_addf(b, "\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            hl_str_add(b, " ");
+            column++;
+        }
+        hl_str_addn(b, text, n);
+        column += (int)n;
+        text += n;
+        if (*text == '\n') {
+            hl_str_addf(b, "%s\n%*s", text[1] == '\n' ? "\n" : "", text[1] ? indent : 0, "");
+            column = indent;
+        }
+        while (*text == ' ' || *text == '\n') text++;
+    }
+    hl_str_add(b, "\n");
+}
+
 void hl_str_free(hl_str *b)
 {
     free(b->s);

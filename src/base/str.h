@@ -16,6 +16,8 @@ void hl_str_addn(hl_str *b, const char *text, size_t n);
 void hl_str_addf(hl_str *b, const char *format, ...) HALO_PRINTF(2, 3);
 /* The shortest text that reads back equal, in any locale. */
 void hl_str_number(hl_str *b, double x);
+/* Words, in lines of at most so many columns that begin with `indent` spaces, the last one ended; a line's end in the text is one here, two are an empty line. */
+void hl_str_fold(hl_str *b, const char *text, int indent, int columns);
 void hl_str_free(hl_str *b);
 
 /* Nearest of `n` names to `word` by edit distance, or NULL when none is near (distance > 1/3 of the length + 1). */

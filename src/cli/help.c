@@ -18,31 +18,6 @@ static const common commons[] = {
     {"verbose", "say more", 'v'},
 };
 
-static void fold(const char *text, int indent, hl_str *out)
-{
-    int column = indent;
-    hl_str_addf(out, "%*s", indent, "");
-    while (*text) {
-        size_t n = strcspn(text, " \n");
-        if (column > indent && column + (int)n + 1 > 78) {
-            hl_str_addf(out, "\n%*s", indent, "");
-            column = indent;
-        } else if (column > indent) {
-            hl_str_add(out, " ");
-            column++;
-        }
-        hl_str_addn(out, text, n);
-        column += (int)n;
-        text += n;
-        if (*text == '\n') { /* two of them: an empty line */
-            hl_str_addf(out, "%s\n%*s", text[1] == '\n' ? "\n" : "", text[1] ? indent : 0, "");
-            column = indent;
-        }
-        while (*text == ' ' || *text == '\n') text++;
-    }
-    hl_str_add(out, "\n");
-}
-
 static void option_row(char letter, const char *name, const char *arg, const char *help, hl_str *out)
 {
     char left[64];
@@ -63,7 +38,7 @@ void hl_help_all(hl_str *out)
     hl_exit_text(&tail);
     hl_str_add(&tail, ".");
     hl_str_add(out, "\n");
-    fold(tail.s ? tail.s : "", 0, out);
+    hl_str_fold(out, tail.s ? tail.s : "", 0, 78);
     hl_str_free(&tail);
 }
 
@@ -77,7 +52,7 @@ static void option_rows(const hl_command *c, hl_str *out, void (*row)(char, cons
 void hl_help_command(const hl_command *c, hl_str *out)
 {
     hl_str_addf(out, "usage: halo %s%s%s\n\n", c->name, *c->synopsis ? " " : "", c->synopsis);
-    fold(c->details, 0, out);
+    hl_str_fold(out, c->details, 0, 78);
     hl_str_add(out, "\n");
     option_rows(c, out, option_row);
 }
