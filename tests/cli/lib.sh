@@ -5,6 +5,8 @@
 #   losses LOG, all_losses LOG   those of its steps; of its steps and validations
 #   fails CODE TEXT NAME COMMAND...   the program refuses with that code and that text, once
 set -u
+fast=cpu # the fastest backend on processors of this build
+grep -q '^#define HAVE_BACKEND_CPU 1' "$top_builddir/halo_build.h" || fast=ref
 dir=$PWD/$1.dir
 rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" || exit 1
 count=0 failed=0

@@ -4,10 +4,15 @@
 # programs: small.c has the networks
 noinst_HEADERS += tests/net/small.h tests/net/random.h
 NET_PROGRAM_TESTS = tests/net/compile_choose.test tests/net/compile_gradient.test tests/net/compile_program.test \
-	tests/net/compile_random.test tests/net/compile_update.test tests/net/precision.test
-check_PROGRAMS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test tests/net/views.test
-TESTS += $(NET_PROGRAM_TESTS) tests/net/compile_cpu.test tests/net/economy.test tests/net/views.test
+	tests/net/compile_random.test tests/net/compile_update.test
+cpu_program_tests = tests/net/compile_cpu.test tests/net/economy.test tests/net/precision.test tests/net/views.test
+check_PROGRAMS += $(NET_PROGRAM_TESTS) $(cpu_program_tests)
+TESTS += $(NET_PROGRAM_TESTS)
 TESTS_FAST += $(NET_PROGRAM_TESTS)
+if BACKEND_CPU
+TESTS += $(cpu_program_tests)
+TESTS_FAST += tests/net/precision.test
+endif
 tests_net_compile_choose_test_SOURCES = tests/net/compile_choose.c tests/net/small.c
 tests_net_compile_cpu_test_SOURCES = tests/net/compile_cpu.c tests/net/small.c
 tests_net_compile_gradient_test_SOURCES = tests/net/compile_gradient.c tests/net/small.c

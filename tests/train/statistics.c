@@ -45,8 +45,13 @@ static double loss_of(halo_context *ctx, halo_norm_scope scope, double mean, dou
 
 int main(void)
 {
-    static const char *const backend[] = {"cpu", "ref"}, *const name[] = {"batch", "group", "instance"};
-    for (int b = 0; b < 2; b++)
+    static const char *const backend[] = {
+#ifdef HAVE_BACKEND_CPU
+        "cpu",
+#endif
+        "ref"};
+    static const char *const name[] = {"batch", "group", "instance"};
+    for (size_t b = 0; b < sizeof(backend) / sizeof(backend[0]); b++)
         for (int scope = HALO_NORM_BATCH; scope <= HALO_NORM_INSTANCE; scope++) {
             halo_context *ctx;
             halo_context_options o = HALO_CONTEXT_OPTIONS_INIT;
