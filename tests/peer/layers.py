@@ -77,4 +77,4 @@ complete = test - 1 == of_each * (2 if where == "cpu" else 1)
 failed += not complete
 print(f"{'ok' if complete else 'not ok'} {test} - loss and 16 gradients of each backend")
 print(f"1..{test}")
-sys.exit(failed > 0 or test != 35)
+sys.exit(failed > 0)
