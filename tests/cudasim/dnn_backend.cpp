@@ -184,7 +184,8 @@ static cudnnStatus_t get_numbers(int64_t found, const void *from, size_t size, i
 {
     if (count) *count = found;
     DNN_PARAM(room == 0 || values);
-    memcpy(values, from, (size_t)(room < found ? room : found) * size);
+    if (room < found) found = room;
+    if (found > 0) memcpy(values, from, (size_t)found * size); /* of nothing there is no address */
     return CUDNN_STATUS_SUCCESS;
 }
 
