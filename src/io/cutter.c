@@ -58,16 +58,11 @@ static halo_status transform(hl_cutter *c, int64_t sample, int k, float *x, int6
     hl_transform kind = c->o.transform[k];
     hl_moments all;
     int64_t bad;
-    if (kind == HL_STANDARD) hl_standardise(x, n, c->o.mean, c->o.std);
-    else if (kind == HL_CLIP) hl_clip(x, n, c->o.window[0], c->o.window[1]);
-    else if (!hl_transform_whole(kind)) return hl_transform_apply(kind, x, n, &bad) ? HALO_OK : bad_sample(c, sample, HALO_ERR_NONFINITE, "log1p is not defined for a value of at most -1 in it");
-    else {
-        HL_TRY(hl_cutter_moments(c, sample, k, &all));
-        if (!hl_transform_by(kind, all, x, n))
-            return bad_sample(c, sample, HALO_ERR_NONFINITE,
-                              kind == HL_OVER_MEAN ? "its mean is 0 or not finite, so that it cannot be divided by it" : "its standard deviation is 0 or not finite, so that it has no z-score");
-    }
-    return HALO_OK;
+    if (!hl_transform_whole(kind)) return hl_transform_run(&c->o, kind, x, n, &bad) ? HALO_OK : bad_sample(c, sample, HALO_ERR_NONFINITE, "log1p is not defined for a value of at most -1 in it");
+    HL_TRY(hl_cutter_moments(c, sample, k, &all));
+    if (hl_transform_by(kind, all, x, n)) return HALO_OK;
+    return bad_sample(c, sample, HALO_ERR_NONFINITE,
+                      kind == HL_OVER_MEAN ? "its mean is 0 or not finite, so that it cannot be divided by it" : "its standard deviation is 0 or not finite, so that it has no z-score");
 }
 
 /* x [C, inside] after the first k transforms. */

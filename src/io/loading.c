@@ -65,14 +65,8 @@ static halo_status prepare(hl_loader *l, int64_t id, float *x)
         bad = hl_first_nonfinite(x, l->cells);
         if (bad < l->cells) return bad_value(l, id, bad, "not a finite number:", x[bad]);
     }
-    for (int k = first; k < l->pending; k++) {
-        if (l->o.transform[k] == HL_STANDARD)
-            hl_standardise(x, l->cells, l->o.mean, l->o.std);
-        else if (l->o.transform[k] == HL_CLIP)
-            hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
-        else if (!hl_transform_apply(l->o.transform[k], x, l->cells, &bad))
-            return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
-    }
+    for (int k = first; k < l->pending; k++)
+        if (!hl_transform_run(&l->o, l->o.transform[k], x, l->cells, &bad)) return bad_transform(l, id, l->o.transform[k], bad, bad < 0 ? 0 : x[bad]);
     if (l->pending > first && (bad = hl_first_nonfinite(x, l->cells)) < l->cells)
         return bad_value(l, id, bad, "after its transforms it holds", x[bad]);
     return HALO_OK;
@@ -226,13 +220,8 @@ halo_status hl_loader_apply(hl_loader *l, const hl_loaded *b, int transform, con
     int64_t bad;
     for (int64_t i = 0; i < b->samples; i++) {
         float *x = b->x + i * l->cells;
-        bool good = true;
         if (b->id[i] < 0) continue;
-        if (hl_transform_whole(kind)) good = hl_transform_by(kind, all[i], x, l->cells);
-        else if (kind == HL_STANDARD) hl_standardise(x, l->cells, l->o.mean, l->o.std);
-        else if (kind == HL_CLIP) hl_clip(x, l->cells, l->o.window[0], l->o.window[1]);
-        else good = hl_transform_apply(kind, x, l->cells, &bad);
-        if (!good) return bad_transform(l, b->id[i], kind, -1, 0);
+        if (!(hl_transform_whole(kind) ? hl_transform_by(kind, all[i], x, l->cells) : hl_transform_run(&l->o, kind, x, l->cells, &bad))) return bad_transform(l, b->id[i], kind, -1, 0);
         if (hl_first_nonfinite(x, l->cells) < l->cells) return bad_value(l, b->id[i], -1, "after its transforms it holds what is not finite", 0);
     }
     return HALO_OK;

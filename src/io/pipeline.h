@@ -29,6 +29,8 @@ bool hl_take_class(const hl_loader_options *o, float *y);
  * deviation of 0.
  */
 bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad);
+/* The same for every kind, with the constants that the options have for those of a whole data set. */
+bool hl_transform_run(const hl_loader_options *o, hl_transform kind, float *x, int64_t n, int64_t *bad);
 const char *hl_transform_name(hl_transform kind); /* "log1p", "over-mean", "z-score", "standard", "window" */
 /* HL_STANDARD: x <- (x - mean) / std. */
 void hl_standardise(float *x, int64_t n, double mean, double std);

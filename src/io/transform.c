@@ -55,7 +55,6 @@ static bool log1p_all(float *x, int64_t n, int64_t *bad)
     return true;
 }
 
-
 void hl_standardise(float *x, int64_t n, double mean, double std)
 {
     for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / std);
@@ -109,6 +108,14 @@ bool hl_transform_apply(hl_transform kind, float *x, int64_t n, int64_t *bad)
     if (kind == HL_LOG1P) return log1p_all(x, n, bad);
     if (kind == HL_OVER_MEAN) return hl_transform_by(kind, (hl_moments){.n = (double)n, .mean = mean_of(x, n)}, x, n);
     return kind == HL_ZSCORE && hl_transform_by(kind, hl_moments_of(x, n), x, n);
+}
+
+bool hl_transform_run(const hl_loader_options *o, hl_transform kind, float *x, int64_t n, int64_t *bad)
+{
+    if (kind == HL_STANDARD) hl_standardise(x, n, o->mean, o->std);
+    else if (kind == HL_CLIP) hl_clip(x, n, o->window[0], o->window[1]);
+    else return hl_transform_apply(kind, x, n, bad);
+    return true;
 }
 
 void hl_log1p_table(halo_dtype type, float *table)
