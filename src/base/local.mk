@@ -7,6 +7,7 @@ libhalo_core_la_SOURCES += \
 	src/base/config_text.c \
 	src/base/context.c src/base/context.h \
 	src/base/file.c src/base/file.h \
+	src/base/hash.h \
 	src/base/heap.c \
 	src/base/json.c src/base/json.h \
 	src/base/limits.c src/base/limits.h \

@@ -2,6 +2,7 @@
 #include "cost/cache.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/topology.h"
 
 #include <errno.h>
@@ -55,14 +56,6 @@ static void identity(halo_device *dev, hl_str *out)
     hl_str_addf(out, "%s; %s; on %s; halo %s", info.name, info.details, processor, halo_version());
 }
 
-/* FNV-1a, for the name of a file (Fowler, Noll & Vo). */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 /* choices-cuda-NVIDIA-H200-sm_90-0123456789abcdef.txt: the head of the identity for people, the number for all of it. */
 halo_status hl_cache_file(halo_device *dev, const char *dir, char **path)
 {
@@ -73,7 +66,7 @@ halo_status hl_cache_file(halo_device *dev, const char *dir, char **path)
         const bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' || *s == '.';
         if (plain || name.s[name.len - 1] != '-') hl_str_addn(&name, plain ? s : "-", 1);
     }
-    hl_str_addf(&name, "-%016" PRIx64 ".txt", hash_of(text.s ? text.s : ""));
+    hl_str_addf(&name, "-%016" PRIx64 ".txt", hl_hash(HL_HASH_START, text.s, text.len));
     halo_status st = text.failed || name.failed ? hl_fail(dev->ctx, HALO_ERR_NOMEM, "out of memory for the name of a file") : hl_path_join(dev->ctx, dir, name.s, path);
     hl_str_free(&text);
     hl_str_free(&name);
@@ -99,23 +92,6 @@ void hl_cache_read(halo_device *dev, const char *path, hl_kept *kept)
     kept->changed = true; /* a whole file takes its place */
 }
 
-/* A name that no other process has, on whatever machine. */
-static halo_status write_text(const char *path, const hl_str *text)
-{
-    hl_str temporary = {0};
-    hl_str_addf(&temporary, "%s.XXXXXX", path);
-    if (temporary.failed) return hl_fail(NULL, HALO_ERR_NOMEM, "out of memory for the name of a file");
-    const int fd = mkstemp(temporary.s);
-    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    bool good = f && fwrite(text->s, 1, text->len, f) == text->len;
-    int saved = errno;
-    if (f && fclose(f) != 0 && good) saved = errno, good = false;
-    halo_status st = good ? hl_file_commit(NULL, temporary.s, path) : hl_fail(NULL, HALO_ERR_IO, "cannot write '%s': %s", path, strerror(saved));
-    if (!good && fd >= 0) unlink(temporary.s);
-    hl_str_free(&temporary);
-    return st;
-}
-
 static halo_status write_both(halo_device *dev, const char *path, const hl_kept *kept, hl_kept *all)
 {
     hl_str about = {0}, text = {0};
@@ -123,7 +99,7 @@ static halo_status write_both(halo_device *dev, const char *path, const hl_kept 
         if (!hl_kept_has(all, kept->list[i].key)) HL_TRY(hl_kept_add(NULL, all, kept->list[i].key, kept->list[i].impl, kept->list[i].seconds));
     identity(dev, &about);
     hl_kept_write(all, about.s, &text);
-    halo_status st = about.failed || text.failed ? hl_fail(NULL, HALO_ERR_NOMEM, "out of memory for '%s'", path) : write_text(path, &text);
+    halo_status st = about.failed || text.failed ? hl_fail(NULL, HALO_ERR_NOMEM, "out of memory for '%s'", path) : hl_file_write(NULL, path, text.s, text.len);
     hl_str_free(&about);
     hl_str_free(&text);
     return st;

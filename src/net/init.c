@@ -12,16 +12,12 @@
  * Weights of a transposed convolution are (in, out, kernel), and a tap meets an output cell only where the stride lets it: one in S, the stride's cells,
  * so that on the average fan_in = in * kernel cells / S. With kernel 2 and stride 2 each output is the sum over `in` channels alone.
  */
+#include "base/hash.h"
 #include "base/rng.h"
 #include "net/graph.h"
 
-/* FNV-1a, 64 bits: names to counters. */
-static uint64_t name_hash(const char *name)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3u;
-    return h;
-}
+/* Names to counters. */
+static uint64_t name_hash(const char *name) { return hl_hash(HL_HASH_START, name, strlen(name)); }
 
 static double weight_variance(const hl_layer *l, const hl_param_info *p)
 {

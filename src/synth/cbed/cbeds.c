@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "comm/comm.h"
 #include "io/source.h"
 #include "io/writer.h"
@@ -210,22 +211,16 @@ static halo_status make_files(maker *m)
 
 /* ------------------------------------------------------------------------------------------------------------ directory */
 
-static uint64_t mix(uint64_t hash, const void *data, size_t n)
-{
-    for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-/* FNV-1a of what the crystals are, whatever their files are called. */
+/* Of what the crystals are, whatever their files are called. */
 static uint64_t hash_crystals(const hl_cbed *c)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = HL_HASH_START;
     for (int64_t i = 0; i < c->crystals; i++) {
-        hash = mix(mix(hash, c->crystal[i].name, strlen(c->crystal[i].name)), c->crystal[i].cell, sizeof(c->crystal[i].cell));
+        hash = hl_hash(hl_hash(hash, c->crystal[i].name, strlen(c->crystal[i].name)), c->crystal[i].cell, sizeof(c->crystal[i].cell));
         for (int64_t k = 0; k < c->crystal[i].sites; k++) {
             const hl_site *s = &c->crystal[i].site[k];
             const double number[6] = {s->z, s->at[0], s->at[1], s->at[2], s->b, s->occupancy};
-            hash = mix(hash, number, sizeof(number));
+            hash = hl_hash(hash, number, sizeof(number));
         }
     }
     return hash;
