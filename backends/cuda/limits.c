@@ -5,7 +5,7 @@
  */
 #include "cuda.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 enum { LEAST_SIDE = 256, MOST_SIDE = 8192 };
 static const size_t least_bytes = (size_t)16 << 20, most_bytes = (size_t)1 << 30;
@@ -17,13 +17,6 @@ typedef struct limit {
     size_t bytes; /* of each */
     int64_t side; /* of a product; 0: a copy */
 } limit;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static halo_status once(const limit *l)
 {
@@ -43,13 +36,13 @@ static halo_status once(const limit *l)
 /* Seconds of the fastest of some runs, after one to warm up. */
 static halo_status fastest(const limit *l, int repetitions, double *seconds)
 {
-    const double began = now();
+    const double began = hl_now();
     *seconds = INFINITY;
     HL_TRY(once(l));
-    for (int i = 0; i < repetitions && (i == 0 || now() - began < enough_in_all); i++) {
-        const double start = now();
+    for (int i = 0; i < repetitions && (i == 0 || hl_now() - began < enough_in_all); i++) {
+        const double start = hl_now();
         HL_TRY(once(l));
-        const double t = now() - start;
+        const double t = hl_now() - start;
         if (t < *seconds) *seconds = t;
     }
     return HALO_OK;

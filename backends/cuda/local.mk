@@ -41,6 +41,7 @@ cuda_sources_besides_transfer = \
 	backends/cuda/reduce.c \
 	backends/cuda/update.c \
 	backends/cuda/upsample.c \
+	src/base/clock.c \
 	src/base/log.c \
 	src/base/memory.c \
 	src/base/status.c \

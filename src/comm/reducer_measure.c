@@ -9,12 +9,6 @@ enum { HL_MEASURE_SIZES = 5, HL_MEASURE_TIMES = 5 };
 #define HL_MEASURE_SMALLEST 4096.0
 #define HL_MEASURE_LARGEST 8388608.0
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static halo_status time_size(halo_context *ctx, hl_transport *t, hl_reduction *r, const hl_route *route, void *buffer, int64_t n, halo_dtype type,
                              double *median)
 {
@@ -25,8 +19,7 @@ static halo_status time_size(halo_context *ctx, hl_transport *t, hl_reduction *r
         HL_TRY(route ? hl_reduction_run(r, route, buffer, NULL, HL_TAG_MEASURE) : t->ops->allreduce(t, buffer, n, type));
         seconds[i] = hl_now() - start;
     }
-    qsort(seconds, HL_MEASURE_TIMES, sizeof(double), ascending);
-    *median = seconds[HL_MEASURE_TIMES / 2];
+    *median = hl_median(seconds, HL_MEASURE_TIMES);
     return HALO_OK;
 }
 

@@ -56,6 +56,19 @@ static void parameter_extents(const hl_param_info *info, int array, int64_t ext[
         for (int i = 0; i < info->ndim; i++) ext[i] = info->dim[i];
 }
 
+/* A value that lies in the model, from where an array of a parameter begins. */
+static halo_status model_value(hl_program *p, int param, int array, hl_value **v)
+{
+    HL_TRY(value_slot(p, v));
+    (*v)->kind = HL_VALUE_PARAMETER;
+    (*v)->region = HL_REGION_MODEL;
+    (*v)->param = param;
+    (*v)->array = array;
+    (*v)->dtype = hl_model_array_dtype(p->model, param, array);
+    (*v)->forever = true;
+    return HALO_OK;
+}
+
 halo_status hl_param_value(hl_program *p, int param, int array, int *value)
 {
     int *known = &p->param_value[param * HL_MODEL_ARRAYS + array];
@@ -64,14 +77,8 @@ halo_status hl_param_value(hl_program *p, int param, int array, int *value)
                                                            ".v", ".gradient_norm", ".norm"};
         const hl_param_info *info = &p->model->param[param];
         hl_value *v;
-        HL_TRY(value_slot(p, &v));
-        v->kind = HL_VALUE_PARAMETER;
-        v->region = HL_REGION_MODEL;
+        HL_TRY(model_value(p, param, array, &v));
         v->layer = info->layer;
-        v->param = param;
-        v->array = array;
-        v->dtype = hl_model_array_dtype(p->model, param, array);
-        v->forever = true;
         parameter_extents(info, array, v->ext);
         snprintf(v->name, sizeof(v->name), "%.60s%s", info->name, names[array]);
         *known = p->values - 1;
@@ -83,13 +90,7 @@ halo_status hl_param_value(hl_program *p, int param, int array, int *value)
 halo_status hl_norms_value(hl_program *p, int *value)
 {
     hl_value *v;
-    HL_TRY(value_slot(p, &v));
-    v->kind = HL_VALUE_PARAMETER;
-    v->region = HL_REGION_MODEL;
-    v->param = 0;
-    v->array = HL_MODEL_GRADIENT_NORM;
-    v->dtype = HALO_F64;
-    v->forever = true;
+    HL_TRY(model_value(p, 0, HL_MODEL_GRADIENT_NORM, &v));
     for (int i = 0; i < HALO_DIMS; i++) v->ext[i] = 1;
     v->ext[HALO_W] = HL_NORM_NUMBERS * (int64_t)p->model->params;
     snprintf(v->name, sizeof(v->name), "gradient_norms");

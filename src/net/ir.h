@@ -341,8 +341,7 @@ halo_status hl_sums_place(hl_program *p, const hl_reducer *r);
 halo_status hl_sum_run(hl_program *p, const hl_step *s);
 halo_status hl_sums_join(hl_program *p);
 
-/* merge.c: whether something of this step's, which is bound, is to be merged over ranks that devices link; the steps for it, appended. */
-bool hl_merge_after(const hl_step *s);
+/* merge.c: the steps that merge, over ranks that devices link, what a bound step left (hl_statistics_after), appended. */
 halo_status hl_merge_place(hl_program *p, const hl_step *of);
 
 /* statistics.c: room for merging, once bound; after a step of a norm, what the next one uses is that of all ranks. */
@@ -351,7 +350,8 @@ halo_status hl_statistics_merge(hl_program *p, hl_step *s);
 /* The ranks whose statistics are merged, NULL: this one's alone; whether this one's gradients of a norm's parameters are those that count. */
 halo_context *hl_statistics_scope(const hl_program *p, const hl_step *s);
 bool hl_statistics_count(const hl_program *p, const hl_step *s);
-/* Whether that may do something after this step. */
+/* Whether there is something to merge after this step; whether the host may do so. */
+bool hl_statistics_after(const hl_step *s);
 bool hl_statistics_wanted(const hl_program *p, const hl_step *s);
 
 /* weigh.c: weights of cells in losses of classes. The values for them, at the end of `lower`; value of the sums of split samples; before a run with targets: what their labels say,

@@ -119,12 +119,6 @@ enum { MEASURE_SIZES = 5, MEASURE_TIMES = 5 };
 #define MEASURE_LEAST 4096.0
 #define MEASURE_MOST 268435456.0
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static halo_status time_sum(const hl_model *m, const hl_links *l, int64_t n, double *median)
 {
     const halo_device_ops *ops = m->dev->ops;
@@ -136,8 +130,7 @@ static halo_status time_sum(const hl_model *m, const hl_links *l, int64_t n, dou
         HL_TRY(ops->wait(m->dev, NULL));
         seconds[i] = hl_now() - start;
     }
-    qsort(seconds, MEASURE_TIMES, sizeof(double), ascending);
-    *median = seconds[MEASURE_TIMES / 2];
+    *median = hl_median(seconds, MEASURE_TIMES);
     return HALO_OK;
 }
 
@@ -206,7 +199,7 @@ static halo_status write_anew(hl_program *p, const hl_reducer *r, const hl_step 
         if (i == first) HL_TRY(add_sums(p, r, -1));
         if (i == end) HL_TRY(add_end(p));
         if (i < n) HL_TRY(hl_step_again(p, &step[i]));
-        if (i < n && p->merged && hl_merge_after(&step[i])) HL_TRY(hl_merge_place(p, &step[i]));
+        if (i < n && p->merged && hl_statistics_after(&step[i])) HL_TRY(hl_merge_place(p, &step[i]));
         if (i >= first && i < end) HL_TRY(add_sums(p, r, i));
     }
     return HALO_OK;

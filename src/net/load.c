@@ -61,4 +61,3 @@ halo_status hl_load(hl_program *p, const hl_batch *batch)
     p->record.loss_scale = p->opt.training ? p->model->scaler.scale : 1;
     return HALO_OK;
 }
-

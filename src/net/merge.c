@@ -5,17 +5,6 @@
  */
 #include "net/ir.h"
 
-/* The last of the turns of a loop over slabs, which add up what they find. */
-static bool complete(const hl_step *s) { return s->slab + 1 >= s->slabs; }
-
-static bool is(const hl_step *s, halo_op_kind kind) { return s->kind == HL_STEP_OP && s->desc.kind == kind; }
-
-bool hl_merge_after(const hl_step *s)
-{
-    const bool found = is(s, HALO_OP_NORM_STATS) || is(s, HALO_OP_NORM_BWD_STATS);
-    return (found || is(s, HALO_OP_LOSS_SUMS)) ? complete(s) : is(s, HALO_OP_NORM_BWD_APPLY);
-}
-
 /* Between the ranks of the same scope; NULL: there is nobody else. */
 static struct halo_link *link_of(const hl_program *p, const halo_context *scope)
 {
@@ -69,10 +58,10 @@ static halo_status keep_once(hl_program *p, const hl_step *of)
 
 halo_status hl_merge_place(hl_program *p, const hl_step *of)
 {
-    if (is(of, HALO_OP_NORM_BWD_APPLY)) return keep_once(p, of);
+    if (of->desc.kind == HALO_OP_NORM_BWD_APPLY) return keep_once(p, of);
     struct halo_link *link = link_of(p, hl_statistics_scope(p, of));
     if (!link) return HALO_OK;
-    if (!is(of, HALO_OP_NORM_STATS)) return add_up(p, of, HALO_STAT2, link);
+    if (of->desc.kind != HALO_OP_NORM_STATS) return add_up(p, of, HALO_STAT2, link);
     HL_TRY(convert(p, of, false));
     HL_TRY(add_up(p, of, HALO_STAT, link));
     return convert(p, of, true);

@@ -2,6 +2,8 @@
 /* program.c -- the chain of passes, and what a program says of itself. */
 #include "net/compile/compile.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -239,12 +241,6 @@ void hl_program_anew(const hl_program *p, int most, hl_str *out)
     if (n > most) hl_str_addf(out, " and %d more", n - most);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_seconds(const hl_step *s, double *least)
 {
     double sorted[HL_TIMES_MAX];
@@ -252,9 +248,9 @@ static double median_seconds(const hl_step *s, double *least)
     *least = NAN;
     if (n == 0) return NAN;
     memcpy(sorted, s->times, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), ascending);
+    const double median = hl_median(sorted, n);
     *least = sorted[0];
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    return median;
 }
 
 /* What a backend said, or else that of equal items dealt in turn. */

@@ -131,7 +131,6 @@ typedef struct hl_compile_options {
                              * complete; only a bound program runs. */
 } hl_compile_options;
 
-
 halo_status hl_compile(hl_model *model, const hl_compile_options *options, hl_program **program);
 /* The last pass of a program that was compiled up to `fit`, whose memory is allocated now; beside as in hl_compile_options. Compiling several programs before any is
  * bound, operations are measured while there is least in memory. */

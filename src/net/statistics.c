@@ -166,12 +166,17 @@ static halo_status merge(hl_program *p, hl_step *s)
     return (s->desc.per_sample ? merge_samples : merge_batch)(p, s, scope);
 }
 
+bool hl_statistics_after(const hl_step *s)
+{
+    const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */
+    return (is_norm(s) || is_loss(s)) && !more;
+}
+
 bool hl_statistics_wanted(const hl_program *p, const hl_step *s) { return (is_norm(s) || is_loss(s)) && (p->reducer || p->opt.team) && !p->merged; }
 
 halo_status hl_statistics_merge(hl_program *p, hl_step *s)
 {
-    const bool more = s->desc.kind != HALO_OP_NORM_BWD_APPLY && s->slab + 1 < s->slabs; /* slabs to be added */
-    if ((!is_norm(s) && !is_loss(s)) || more || p->merged) return HALO_OK;
+    if (!hl_statistics_after(s) || p->merged) return HALO_OK;
     double start = hl_now();
     HL_TRY(merge(p, s));
     double end = hl_now();
