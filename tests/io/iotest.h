@@ -19,6 +19,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,5 +109,15 @@ static inline void fails_with(halo_context *ctx, halo_status got, halo_status wa
         halo_status must_ = (expr);                                                                          \
         if (must_ != HALO_OK) tap_bail("%s:%d: %s: %s", __FILE__, __LINE__, #expr, halo_error_message(ctx)); \
     } while (0)
+
+/* What a child that reads a stranger's file is held to: a minute, and 2 GiB, but for sanitizers, which need more addresses than that. */
+static inline void io_confine(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct rlimit limit = {INT64_C(2) << 30, INT64_C(2) << 30};
+    setrlimit(RLIMIT_AS, &limit);
+#endif
+    alarm(60);
+}
 
 #endif

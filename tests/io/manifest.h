@@ -8,7 +8,6 @@
 #include "tests/io/iotest.h"
 #include "base/yaml.h"
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -27,11 +26,7 @@ static enum outcome in_a_child(halo_context *ctx, reader read, const char *path,
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        struct rlimit limit = {INT64_C(2) << 30, INT64_C(2) << 30};
-        setrlimit(RLIMIT_AS, &limit);
-#endif
-        alarm(60);
+        io_confine();
         enum outcome o = read(ctx, path, entry);
         if (o >= WRONG) tap_note("%s: %s: %s", path, o == WRONG ? "not as in the manifest" : "no message that names it", halo_error_message(ctx));
         fflush(stdout);

@@ -11,7 +11,6 @@
 #include "base/yaml.h"
 #include "io/h5.h"
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum outcome { EQUAL = 0, EMPTY, REFUSED, EXPECTED_ERROR, WRONG, UNEXPECTED_ERROR, SILENT_ERROR, OUTCOMES };
@@ -150,11 +149,7 @@ static int in_a_child(halo_context *ctx, const char *path, const hl_yaml *entry,
     if (pipe(pipes) != 0) tap_bail("no pipe");
     pid_t child = fork();
     if (child == 0) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        struct rlimit limit = {INT64_C(2) << 30, INT64_C(2) << 30};
-        setrlimit(RLIMIT_AS, &limit);
-#endif
-        alarm(60);
+        io_confine();
         read_file(ctx, path, entry, &t);
         ssize_t put = write(pipes[1], &t, sizeof(t));
         _exit(put == (ssize_t)sizeof(t) ? 0 : 1);
